@@ -207,27 +207,23 @@ func (c *client) start() (*connection, error) {
 	return n, nil
 }
 
-// event follows the session and passes the event on.
+// event follows the session and passes the event on, before anybody gets a connection that has a
+// session again.
 func (n *connection) event(e zk.Event, onEvent func(zk.Event)) {
-	if e.Type == zk.EventSession {
-		n.mu.Lock()
-		switch e.State {
-		case zk.StateHasSession:
-			if !isClosed(n.up) {
-				close(n.up)
-			}
-		case zk.StateDisconnected, zk.StateExpired:
-			if isClosed(n.up) {
-				n.up, n.refused, n.misses = make(chan struct{}), make(chan struct{}), 0
-			}
-		}
-		n.mu.Unlock()
-	}
+	session := e.Type == zk.EventSession
 	n.mu.Lock()
 	dropped := n.dropped
+	if session && (e.State == zk.StateDisconnected || e.State == zk.StateExpired) && isClosed(n.up) {
+		n.up, n.refused, n.misses = make(chan struct{}), make(chan struct{}), 0
+	}
 	n.mu.Unlock()
 	if onEvent != nil && !dropped {
 		onEvent(e)
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if session && e.State == zk.StateHasSession && !isClosed(n.up) {
+		close(n.up)
 	}
 }
 
@@ -361,15 +357,21 @@ func (c *client) keep(n *connection) error {
 // drop closes a connection in the background, so that the next call begins another: with
 // the addresses and the password of then.
 func (c *client) drop(n *connection) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.current == n {
-		c.current = nil
-	}
 	n.mu.Lock()
 	n.dropped = true
 	n.mu.Unlock()
-	c.ending.Go(n.close)
+	c.mu.Lock()
+	if c.current == n {
+		c.current = nil
+	}
+	if !c.closed { // else somebody may wait already
+		c.ending.Go(n.close)
+	}
+	closed := c.closed
+	c.mu.Unlock()
+	if closed {
+		n.close()
+	}
 }
 
 // reset drops the current connection, for instance because its user lacks a right: the

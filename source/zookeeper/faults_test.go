@@ -2,6 +2,7 @@ package zksource_test
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strings"
 	"sync"
@@ -172,14 +173,94 @@ func TestSessionsExpire(t *testing.T) {
 
 	ours.Cut()
 	testredis.Eventually(t, soon, func() bool { return src.WatchState().Mode == source.WatchSweep }, "a cut watch counts as one")
-	if reason := src.WatchState().Reason; reason == "" {
-		t.Error("a cut watch has no reason")
-	}
 	w.create(curatorNode("/locks/meanwhile"), "", zk.FlagEphemeralSequential)
 	wait := time.NewTimer(3 * time.Second) // our session expires
 	<-wait.C
+	if state := src.WatchState(); state.Mode != source.WatchSweep || state.Reason == "" {
+		t.Errorf("a cut watch is %+v", state)
+	}
 	ours.Heal()
 	testredis.Eventually(t, soon, func() bool { return seen.held("/locks/meanwhile") }, "what happened meanwhile is not passed")
 	w.create(curatorNode("/locks/later"), "", zk.FlagEphemeralSequential)
 	testredis.Eventually(t, soon, func() bool { return seen.held("/locks/later") }, "a new directory is not passed")
 }
+
+// An ensemble is one store: a server that dies costs nothing while a majority is left, without
+// one nothing ends, and a release at a follower is as exact as at the leader.
+func TestEnsemble(t *testing.T) {
+	t.Parallel()
+	servers := testzk.Ensemble(t)
+	var addrs []string
+	for _, s := range servers {
+		addrs = append(addrs, s.Addr())
+	}
+	url := "zookeeper://" + strings.Join(addrs, ",")
+	app, events, err := zk.Connect(addrs, time.Minute, zk.WithLogInfo(false), zk.WithLogger(quiet{}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		app.Close()
+		for range events {
+		}
+	})
+	digest := locksteward.NewDigestKey()
+	src := open(t, source.Login{URL: url}, zksource.Options{Digest: digest, Timeout: 2 * time.Second})
+	s := scan(t, src, "/locks/*")
+	create(t, app, "", curatorNode("/locks/orders"), "", zk.FlagEphemeralSequential)
+	first, err := s.Sweep(t.Context())
+	if err != nil || len(first.Locks) != 1 {
+		t.Fatalf("%d locks, %v", len(first.Locks), err)
+	}
+	since := first.Locks[0].History.FirstSeen
+	seen := watch(t, s)
+
+	leader := slices.IndexFunc(servers, (*testzk.Server).Leads)
+	for i, server := range servers {
+		create(t, app, "", curatorNode("/locks/one"), "", zk.FlagEphemeralSequential)
+		r := openReleaser(t, source.Login{URL: "zookeeper://" + server.Addr()}, digest)
+		seen, err := r.Preview(t.Context(), locksteward.Request{Evidence: locksteward.Evidence{Key: "/locks/one"}})
+		if err != nil || !seen.Found && i == leader {
+			t.Fatalf("%+v, %v", seen, err)
+		}
+		testredis.Eventually(t, soon, func() bool { // a follower may be behind
+			seen, err = r.Preview(t.Context(), locksteward.Request{Evidence: locksteward.Evidence{Key: "/locks/one"}})
+			return err == nil && seen.Found
+		}, "the follower does not see the lock")
+		release(t, r, locksteward.Request{ID: "r-" + server.Addr(), Evidence: seen.Now}, locksteward.RequestReleased)
+	}
+
+	servers[leader].Kill()
+	back(t, s, "/locks/orders", since)
+	retry(t, func() error {
+		_, err := app.Create("/locks/later", nil, zk.FlagPersistent, anybody)
+		if errors.Is(err, zk.ErrNodeExists) {
+			return nil
+		}
+		return err
+	})
+	create(t, app, "", curatorNode("/locks/later"), "", zk.FlagEphemeralSequential)
+	testredis.Eventually(t, soon, func() bool { return seen.held("/locks/later") }, "the watch sees nothing more")
+
+	other := (leader + 1) % len(servers)
+	servers[other].Kill()
+	testredis.Eventually(t, soon, func() bool { // until the last server notices that it is alone
+		sweep, _ := s.Sweep(t.Context())
+		if len(sweep.Endings) > 0 {
+			t.Errorf("endings %+v", sweep.Endings)
+		}
+		return !sweep.Complete()
+	}, "one server of three is swept")
+	away(t, s, "no leader")
+	servers[other].Restart()
+	back(t, s, "/locks/orders", since)
+	for _, c := range src.Check(t.Context()) {
+		if dead := strings.HasPrefix(c.Found, servers[leader].Addr()); c.OK == dead {
+			t.Errorf("check %+v", c)
+		}
+	}
+}
+
+type quiet struct{}
+
+func (quiet) Printf(string, ...any) {}

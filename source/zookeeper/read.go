@@ -19,8 +19,6 @@ const (
 	maxWaiters = 200
 	// maxShared is how many holds of one semaphore or read lock are read.
 	maxShared = 10_000
-	// maxData is how much of a node's data is read: it names a host or there is no use for it.
-	maxData = 4096
 	// attempts is how often a directory is read again that changed meanwhile.
 	attempts = 10
 )
@@ -120,13 +118,9 @@ func (r reader) stat(ctx context.Context, path string) (zk.Stat, bool, error) {
 	return *got.stat, true, nil
 }
 
-// node reads stat and data of a node; false if there is no such node.
+// node reads stat and data of a node; false if there is no such node. Servers keep no more than
+// 1 MB for one.
 func (r reader) node(ctx context.Context, path string) (zk.Stat, []byte, bool, error) {
-	r.watch = false // that of its directory tells of its end
-	stat, found, err := r.stat(ctx, path)
-	if err != nil || !found || stat.DataLength == 0 || stat.DataLength > maxData {
-		return stat, nil, found, err
-	}
 	type answer struct {
 		data []byte
 		stat *zk.Stat
@@ -141,8 +135,10 @@ func (r reader) node(ctx context.Context, path string) (zk.Stat, []byte, bool, e
 	case errors.Is(err, zk.ErrNoNode):
 		return zk.Stat{}, nil, false, nil
 	case errors.Is(err, zk.ErrNoAuth):
-		// Its names and stat need no right of the node itself: who holds is known without its data.
-		return stat, nil, true, nil
+		// Its stat needs no right: who holds is known without its data.
+		r.watch = false
+		stat, found, err := r.stat(ctx, path)
+		return stat, nil, found, err
 	case err != nil:
 		return zk.Stat{}, nil, false, &pathError{path, err}
 	}

@@ -119,8 +119,9 @@ func (r *Releaser) sync(ctx context.Context, c *client, path string) error {
 	return err
 }
 
-// record is the path of the record of a request.
-func (r *Releaser) record(id string) string { return join(r.opts.Records, id) }
+// record is the path of the record of a request. Its name ends in no number: it is no member of
+// a queue.
+func (r *Releaser) record(id string) string { return join(r.opts.Records, id+".release") }
 
 // Preview implements [source.Releaser].
 func (r *Releaser) Preview(ctx context.Context, req locksteward.Request) (p source.Preview, err error) {
@@ -399,7 +400,7 @@ func (r *Releaser) prune(ctx context.Context, c *client) {
 		return
 	}
 	for _, name := range names[:min(len(names), pruneAtOnce)] {
-		path := r.record(name)
+		path := join(r.opts.Records, name)
 		stat, found, err := rd.stat(ctx, path)
 		if err != nil {
 			return

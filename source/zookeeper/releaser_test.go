@@ -3,7 +3,9 @@ package zksource_test
 import (
 	"context"
 	"errors"
+	mathrand "math/rand/v2"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -230,4 +232,47 @@ func TestRightsOfTheReleaser(t *testing.T) {
 	if _, err := wrong.Resolve(t.Context(), locksteward.Request{ID: "r"}); err == nil || strings.Contains(err.Error(), "another") {
 		t.Errorf("a wrong password: %v", err)
 	}
+}
+
+// What Limits says of fixed nodes is measured here: how often a release deletes a hold that was
+// taken in the very milliseconds between its look and its deletion.
+func TestResidualRaceOfFixedNodes(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, testzk.Shared(t), "/controller")
+	r := w.releaser()
+	races, wrong := min(*conformanceRaces/10, 10_000), 0
+	for range races {
+		w.create("/controller", "", zk.FlagEphemeral)
+		seen, err := r.Preview(t.Context(), locksteward.Request{Evidence: locksteward.Evidence{Key: "/controller"}})
+		if err != nil || !seen.Found {
+			t.Fatalf("%+v, %v", seen, err)
+		}
+		var next sync.WaitGroup
+		next.Go(func() {
+			<-time.After(mathrand.N(15 * time.Millisecond)) // about as long as a release takes
+			if err := w.app.Delete(w.root+"/controller", -1); err != nil && !errors.Is(err, zk.ErrNoNode) {
+				t.Error(err)
+			}
+			if _, err := w.app.Create(w.root+"/controller", nil, zk.FlagEphemeral, anybody); err != nil {
+				t.Error(err)
+			}
+		})
+		out, err := r.Release(t.Context(), locksteward.Request{ID: "r-" + uuid(), Evidence: seen.Now})
+		next.Wait()
+		if err != nil {
+			t.Fatal(err)
+		}
+		there, _, err := w.app.Exists(w.root + "/controller")
+		switch {
+		case err != nil:
+			t.Fatal(err)
+		case there:
+			w.delete("/controller")
+		case out.State != locksteward.RequestReleased:
+			t.Fatalf("%+v, and the next hold is gone", out)
+		default:
+			wrong++
+		}
+	}
+	t.Logf("%d of %d releases that raced against a new hold of a fixed node deleted the new one", wrong, races)
 }

@@ -298,8 +298,9 @@ func (s *Source) event(e zk.Event) {
 		s.dirty[cmp.Or(strings.TrimPrefix(e.Path, s.client.spec.chroot), "/")] = true
 	case e.Type == zk.EventSession && e.State == zk.StateHasSession:
 		s.rearm = true // whatever the library restored
-	case e.Type == zk.EventSession && e.State == zk.StateDisconnected:
-		s.state = source.WatchState{Mode: source.WatchSweep, Reason: "the connection is interrupted; changes are reported when it is back"}
+	case e.Type == zk.EventSession && e.State == zk.StateDisconnected && s.watching:
+		s.rearm = true
+		s.unwatch("the connection is interrupted; changes are reported when it is back")
 	default:
 		s.mu.Unlock()
 		return

@@ -229,6 +229,21 @@ func TestOneDirectoryIsForbidden(t *testing.T) {
 	}
 }
 
+// Who holds is known though the node itself may not be read, but for its data.
+func TestNodeThatMayNotBeRead(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, testzk.Shared(t), "/locks/*")
+	node := w.create(curatorNode("/locks/a"), "worker", zk.FlagEphemeralSequential)
+	if _, err := w.app.SetACL(w.root+node, zk.DigestACL(zk.PermRead, "somebody", "else"), -1); err != nil {
+		t.Fatal(err)
+	}
+	l := w.one()
+	if l.Holder.Host != "" || l.Session == nil || l.Identity != locksteward.IdentityStrong {
+		t.Errorf("seen %+v", l.Observation)
+	}
+	release(t, w.releaser(), request(l), locksteward.RequestReleased)
+}
+
 // Addresses of sessions come from the admin server, where it is open.
 func TestAdminServer(t *testing.T) {
 	t.Parallel()

@@ -14,8 +14,9 @@ const (
 	// gather is how long the watch waits for more after an event: a busy lock is read as
 	// often at most.
 	gather = 20 * time.Millisecond
-	// retryEvery is between two attempts to watch.
-	retryEvery = time.Second
+	// retryEvery is between two attempts to watch, refusedEvery between those that lack a right.
+	retryEvery   = time.Second
+	refusedEvery = 10 * time.Second
 )
 
 // Watch implements [source.Source]: the servers tell once of the next change of each
@@ -38,7 +39,11 @@ func (s *Source) Watch(ctx context.Context) error {
 		s.unwatched(s.Explain(err))
 		s.failed(err)
 		s.hasTried()
-		_ = source.Sleep(ctx, retryEvery) // the loop looks at ctx
+		every := retryEvery
+		if isAuth(err) {
+			every = refusedEvery
+		}
+		_ = source.Sleep(ctx, every) // the loop looks at ctx
 	}
 	return nil
 }
@@ -81,6 +86,9 @@ type watch struct {
 // turn reads what changed.
 func (w *watch) turn(ctx context.Context) error {
 	s := w.s
+	if _, err := s.client.get(ctx); err != nil {
+		return err
+	}
 	s.mu.Lock()
 	dirty, wanted, rearm, p, planned := s.dirty, s.wanted, s.rearm, s.plan, s.planned
 	s.dirty, s.wanted, s.rearm = map[string]bool{}, map[string]bool{}, false
@@ -209,6 +217,11 @@ func (s *Source) watches(anew bool, reads, events int64) {
 func (s *Source) unwatched(reason string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.unwatch(reason)
+}
+
+// unwatch notes that sweeps alone see changes. The caller holds s.mu.
+func (s *Source) unwatch(reason string) {
 	s.state = source.WatchState{
 		Mode: source.WatchSweep, Reason: reason, Reads: s.reads, Events: s.state.Events,
 		Nodes: []source.NodeWatch{{Addr: s.node(), Mode: source.WatchSweep, Reason: reason}},

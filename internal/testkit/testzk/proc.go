@@ -102,14 +102,35 @@ func freePorts(n int) ([]int, error) {
 	return out, nil
 }
 
+// configure gives the server ports and a configuration. One of an ensemble that is [Lonely] has
+// members that do not exist.
 func (p *proc) configure() error {
 	ports, err := freePorts(8)
 	if err != nil {
 		return err
 	}
 	p.port, p.admin = ports[0], ports[1]
-	var config strings.Builder
-	fmt.Fprintf(&config, `dataDir=%s
+	var others string
+	if p.mode == Lonely || p.mode == ReadOnly {
+		others = members(ports[2:])
+	}
+	return p.write(1, others)
+}
+
+// members are the lines of a configuration that name the members of an ensemble, which have two
+// ports each.
+func members(ports []int) string {
+	var b strings.Builder
+	b.WriteString("initLimit=10\nsyncLimit=10\n")
+	for i := 0; i+1 < len(ports); i += 2 {
+		fmt.Fprintf(&b, "server.%d=127.0.0.1:%d:%d\n", i/2+1, ports[i], ports[i+1])
+	}
+	return b.String()
+}
+
+// write writes the configuration of the server that has this number.
+func (p *proc) write(number int, members string) error {
+	config := fmt.Sprintf(`dataDir=%s
 clientPort=%d
 clientPortAddress=127.0.0.1
 admin.enableServer=%t
@@ -118,23 +139,48 @@ admin.serverPort=%d
 tickTime=%d
 maxSessionTimeout=60000
 maxClientCnxns=0
-`, filepath.Join(p.dir, "data"), p.port, p.mode == Admin, p.admin, TickTime.Milliseconds())
-	if p.mode == Lonely || p.mode == ReadOnly {
-		config.WriteString("initLimit=5\nsyncLimit=5\n")
-		for i := range 3 {
-			fmt.Fprintf(&config, "server.%d=127.0.0.1:%d:%d\n", i+1, ports[2+2*i], ports[3+2*i])
-		}
-	}
+`, filepath.Join(p.dir, "data"), p.port, p.mode == Admin, p.admin, TickTime.Milliseconds()) + members
 	if err := os.MkdirAll(filepath.Join(p.dir, "data"), 0o700); err != nil {
 		return fmt.Errorf("make directory: %w", err)
 	}
-	if err := os.WriteFile(filepath.Join(p.dir, "data", "myid"), []byte("1\n"), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(p.dir, "data", "myid"), fmt.Appendln(nil, number), 0o600); err != nil {
 		return fmt.Errorf("write myid: %w", err)
 	}
-	if err := os.WriteFile(filepath.Join(p.dir, "zoo.cfg"), []byte(config.String()), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(p.dir, "zoo.cfg"), []byte(config), 0o600); err != nil {
 		return fmt.Errorf("write configuration: %w", err)
 	}
 	return nil
+}
+
+// newEnsemble starts three servers that elect a leader. On an error nothing is left.
+func newEnsemble(ctx context.Context, jar string) ([]*proc, error) {
+	const size = 3
+	ports, err := freePorts(3 * size)
+	if err != nil {
+		return nil, err
+	}
+	procs := make([]*proc, size)
+	errs := make([]error, size)
+	var starting sync.WaitGroup
+	for i := range procs {
+		dir, err := os.MkdirTemp("", "locksteward-zk-")
+		if err != nil {
+			return nil, fmt.Errorf("make directory: %w", err)
+		}
+		p := &proc{dir: dir, jar: jar, mode: Member, port: ports[i]}
+		procs[i] = p
+		if errs[i] = p.write(i+1, members(ports[size:])); errs[i] == nil {
+			starting.Go(func() { errs[i] = p.launch(context.WithoutCancel(ctx)) })
+		}
+	}
+	starting.Wait()
+	if err := errors.Join(errs...); err != nil {
+		for _, p := range procs {
+			err = errors.Join(err, p.close())
+		}
+		return nil, fmt.Errorf("start ensemble: %w", err)
+	}
+	return procs, nil
 }
 
 func (p *proc) addr() string { return fmt.Sprintf("127.0.0.1:%d", p.port) }
@@ -206,7 +252,7 @@ func (p *proc) spawn() (*run, error) {
 
 // await asks until the server answers as its mode lets expect.
 func (p *proc) await(ctx context.Context, r *run) error {
-	want := map[Mode]string{Standalone: "Mode: standalone", Admin: "Mode: standalone", Lonely: "not currently serving", ReadOnly: "Mode: read-only"}[p.mode]
+	want := map[Mode]string{Standalone: "Mode: standalone", Admin: "Mode: standalone", Member: "Mode: ", Lonely: "not currently serving", ReadOnly: "Mode: read-only"}[p.mode]
 	tick := time.NewTicker(pollEvery)
 	defer tick.Stop()
 	for {

@@ -45,6 +45,8 @@ const (
 	Lonely
 	// ReadOnly is [Lonely], and serves clients that ask for no more than reading.
 	ReadOnly
+	// Member is one of [Ensemble].
+	Member
 )
 
 // Start starts a server that is gone at the end of the test, in about 2 s. A test that
@@ -55,6 +57,11 @@ func Start(t testing.TB, mode Mode) *Server {
 	if err != nil {
 		t.Fatalf("%v", err)
 	}
+	return own(t, p)
+}
+
+// own ends a server with its test.
+func own(t testing.TB, p *proc) *Server {
 	t.Cleanup(func() {
 		keepLog(t, p)
 		if err := p.close(); err != nil {
@@ -62,6 +69,26 @@ func Start(t testing.TB, mode Mode) *Server {
 		}
 	})
 	return &Server{t: t, proc: p}
+}
+
+// Ensemble starts three servers that are one ensemble, in about 5 s.
+func Ensemble(t testing.TB) []*Server {
+	t.Helper()
+	procs, err := newEnsemble(t.Context(), need(t))
+	if err != nil {
+		t.Fatalf("%v", err)
+	}
+	var out []*Server
+	for _, p := range procs {
+		out = append(out, own(t, p))
+	}
+	return out
+}
+
+// Leads reports whether the server leads its ensemble.
+func (s *Server) Leads() bool {
+	answer, err := s.proc.srvr(s.t.Context())
+	return err == nil && strings.Contains(answer, "Mode: leader")
 }
 
 // shared is the server that the tests of this binary have in common.

@@ -17,7 +17,7 @@ type Options struct {
 	Digest locksteward.DigestKey
 	// Tables are lock tables beside those of [Shipped], which they precede.
 	Tables []Table
-	// Timeout bounds connecting and each statement; 0 is 5 s.
+	// Timeout bounds connecting and each statement; 0 is 10 s.
 	Timeout time.Duration
 	// MaxLocks bounds how many locks of a table, or of the database's sessions, are read; 0 is
 	// 100,000. A part with more is not read.
@@ -27,7 +27,7 @@ type Options struct {
 }
 
 func (o Options) withDefaults() (Options, error) {
-	o.Timeout = cmp.Or(o.Timeout, 5*time.Second)
+	o.Timeout = cmp.Or(o.Timeout, 10*time.Second)
 	o.MaxLocks = cmp.Or(o.MaxLocks, 100_000)
 	o.PollEvery = cmp.Or(o.PollEvery, time.Second)
 	for i, t := range o.Tables {

@@ -68,7 +68,7 @@ func (postgres) open(login source.Login, timeout time.Duration, writes bool) (*s
 		"TimeZone":          "UTC",
 		"statement_timeout": milliseconds(timeout),
 		// A table that a migration alters is read later: a reader in its queue would hold up others.
-		"lock_timeout":                        milliseconds(timeout / 4),
+		"lock_timeout":                        milliseconds(min(timeout/4, time.Second)),
 		"idle_in_transaction_session_timeout": milliseconds(timeout),
 	}
 	if !writes {
@@ -197,7 +197,8 @@ func (postgres) micros(expr string, k kind) string {
 	if k == kindNumber {
 		return "(" + expr + " * 1000)::bigint"
 	}
-	return "CASE WHEN isfinite(" + expr + ") THEN (extract(epoch FROM " + expr + ") * 1000000)::bigint END"
+	// date_part counts in floating point, which is exact enough until 2100 and much faster than extract.
+	return "CASE WHEN isfinite(" + expr + ") THEN (date_part('epoch', " + expr + ") * 1000000)::bigint END"
 }
 
 func (postgres) now(k kind) string {

@@ -19,10 +19,11 @@ type lockTable struct {
 	rel     relation
 	prefix  string
 	dialect dialect
-	// statement reads the rows that are held: name, holder, since, until, version, then compared.
-	// It ends where a condition on the name, and then a limit, can be added.
-	statement string
-	nameExpr  string
+	// fields are what is read of the rows that are held: name, holder, since, until, version. Of rows
+	// that are asked for by name the columns of compared follow.
+	fields   []string
+	where    string
+	nameExpr string
 	// compared are the columns that a release compares.
 	compared []column
 }
@@ -91,20 +92,23 @@ func (t *lockTable) build() error {
 	if v := d.version(); v != "" {
 		version = v
 	}
-	fields := []string{t.nameExpr, holder, since, until, version}
-	for _, c := range t.compared {
-		fields = append(fields, d.text(d.quote(c.name)))
-	}
-	for i := range fields {
-		fields[i] += fmt.Sprintf(" AS f%d", i) // columns may have the names of others
-	}
-	where, err := t.where(until)
-	if err != nil {
+	t.fields = []string{t.nameExpr, holder, since, until, version}
+	if t.where, err = t.held(until); err != nil {
 		return err
 	}
-	t.statement = "SELECT " + strings.Join(fields, ", ") + " FROM " + t.from() + " WHERE " + where
 	_, _, err = t.releaseStatement()
 	return err
+}
+
+// selects returns the statement that reads rows with these fields.
+func (t *lockTable) selects(fields []string, where string, limit int) string {
+	var list []string
+	for i, f := range fields {
+		list = append(list, fmt.Sprintf("%s AS f%d", f, i)) // columns may have the names of others
+	}
+	// The time stands beside the rows, so that a table without any tells it, too.
+	return fmt.Sprintf("SELECT n.now, r.* FROM (SELECT %s AS now) n LEFT JOIN (SELECT %s FROM %s WHERE %s LIMIT %d) r ON 1 = 1",
+		t.dialect.now(kindNumber), strings.Join(list, ", "), t.from(), where, limit)
 }
 
 func (t *lockTable) from() string {
@@ -148,7 +152,8 @@ func (t *lockTable) until() (string, error) {
 	return until, nil
 }
 
-func (t *lockTable) where(until string) (string, error) {
+// held is the condition of a row that is held.
+func (t *lockTable) held(until string) (string, error) {
 	terms, err := t.conditions()
 	if err != nil {
 		return "", err
@@ -168,9 +173,11 @@ func (t *lockTable) where(until string) (string, error) {
 			return "", t.wrongType("held", c, "true or false, or a number")
 		}
 	}
-	if t.Until != "" {
-		c, _ := t.rel.column(t.Until)
-		// Without an end it is held as long as it stands.
+	switch c, _ := t.rel.column(t.Until); {
+	case t.Until == "":
+	case t.For == "" && c.kind != kindNumber:
+		out = append(out, t.dialect.quote(c.name)+" > "+t.dialect.now(c.kind)) // which an index serves
+	default: // without an end it is held as long as it stands
 		out = append(out, fmt.Sprintf("%s IS NOT NULL AND coalesce(%s > %s, true)", t.dialect.quote(c.name), until, t.dialect.now(kindNumber)))
 	}
 	if len(out) == 0 {
@@ -268,7 +275,12 @@ const maxNames = 100
 
 // read reads the rows that are held; with names, at least those.
 func (t *lockTable) read(ctx context.Context, db querier, names []string, limit int, digest locksteward.DigestKey) (snapshot, error) {
-	statement := t.statement
+	fields, where := slices.Clone(t.fields), t.where
+	if len(names) > 0 {
+		for _, c := range t.compared {
+			fields = append(fields, t.dialect.text(t.dialect.quote(c.name)))
+		}
+	}
 	var args []any
 	if len(names) > 0 && len(names) <= maxNames && !slices.ContainsFunc(names, unsendable) {
 		var list []string
@@ -276,12 +288,9 @@ func (t *lockTable) read(ctx context.Context, db querier, names []string, limit 
 			args = append(args, strings.TrimPrefix(name, t.prefix))
 			list = append(list, t.dialect.param(len(args)))
 		}
-		statement += " AND " + t.nameExpr + " IN (" + strings.Join(list, ", ") + ")"
+		where += " AND " + t.nameExpr + " IN (" + strings.Join(list, ", ") + ")"
 	}
-	// The time stands beside the rows, so that a table without any tells it, too.
-	statement = fmt.Sprintf("SELECT n.now, r.* FROM (SELECT %s AS now) n LEFT JOIN (%s LIMIT %d) r ON 1 = 1",
-		t.dialect.now(kindNumber), statement, limit+1)
-	rows, err := db.QueryContext(ctx, statement, args...)
+	rows, err := db.QueryContext(ctx, t.selects(fields, where, limit+1), args...)
 	if err != nil {
 		return snapshot{}, fmt.Errorf("read %s: %w", t.name(), err)
 	}
@@ -289,7 +298,7 @@ func (t *lockTable) read(ctx context.Context, db querier, names []string, limit 
 	var out snapshot
 	for rows.Next() {
 		var now int64
-		f := make([]sql.NullString, 5+len(t.compared))
+		f := make([]sql.NullString, len(fields))
 		into := []any{&now}
 		for i := range f {
 			into = append(into, &f[i])

@@ -44,7 +44,7 @@ var libraryTables = []struct {
 		free: `SELECT lock_until <= timezone('utc', CURRENT_TIMESTAMP) AND locked_by = 'web-1' FROM shedlock`, // never deleted
 	},
 	{
-		library: "spring-integration",
+		library: "spring-integration-jdbc",
 		create: `CREATE TABLE INT_LOCK (LOCK_KEY CHAR(36) NOT NULL, REGION VARCHAR(100) NOT NULL, CLIENT_ID CHAR(36), CREATED_DATE TIMESTAMP NOT NULL,
 			EXPIRED_AFTER TIMESTAMP NOT NULL, constraint INT_LOCK_PK primary key (LOCK_KEY, REGION))`,
 		take: `INSERT INTO INT_LOCK (REGION, LOCK_KEY, CLIENT_ID, CREATED_DATE, EXPIRED_AFTER) VALUES ('a:b', '6c1d3ee0-3a46-3cd3-a6a5-1e0ff5b90e91',
@@ -54,7 +54,7 @@ var libraryTables = []struct {
 		free: `SELECT count(*) = 0 FROM INT_LOCK`,
 	},
 	{ // before version 7.0
-		library: "spring-integration",
+		library: "spring-integration-jdbc",
 		create: `CREATE TABLE INT_LOCK (LOCK_KEY CHAR(36) NOT NULL, REGION VARCHAR(100) NOT NULL, CLIENT_ID CHAR(36), CREATED_DATE TIMESTAMP NOT NULL,
 			constraint INT_LOCK_PK primary key (LOCK_KEY, REGION))`,
 		take: `INSERT INTO INT_LOCK (REGION, LOCK_KEY, CLIENT_ID, CREATED_DATE) VALUES ('DEFAULT', '6c1d3ee0-3a46-3cd3-a6a5-1e0ff5b90e91', '0e6d0c38-2a0e-4b0f-9a53-7a6f5a5c0a11', now())`,

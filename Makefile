@@ -40,6 +40,7 @@ test: deps ## Runs all tests under the race detector; installs what they need if
 .PHONY: test-live
 test-live: deps ## Takes locks with the real Go and Node libraries that are not modules of this one; needs node and npm.
 	cd source/redis/formats/live && go test -race ./...
+	cd source/sql/live && go test -race ./...
 
 .PHONY: test-short
 test-short: ## Runs the tests that need no server.
@@ -55,7 +56,7 @@ lint-format:
 .PHONY: lint-vet
 lint-vet:
 	go vet ./...
-	@for module in bench source/redis/formats/live; do echo "cd $$module && go vet ./..."; (cd $$module && go vet ./...) || exit 1; done
+	@for module in bench source/redis/formats/live source/sql/live; do echo "cd $$module && go vet ./..."; (cd $$module && go vet ./...) || exit 1; done
 
 .PHONY: lint-staticcheck
 lint-staticcheck:

@@ -29,7 +29,8 @@ func (k advisoryKey) String() string {
 // advisoryConstants are keys that a library always uses.
 var advisoryConstants = map[int64]string{
 	72707369:             "prisma",              // prisma/prisma-engines, sql-schema-connector, flavour/postgres.rs
-	5887940537704921958:  "goose",               // pressly/goose, lock/postgres.go
+	4097083626:           "goose",               // pressly/goose, lock/session_locker_options.go
+	5887940537704921958:  "goose",               // older versions of it
 	9628173550095224:     "tern",                // jackc/tern, migrate/migrate.go
 	7241865325823964:     "node-pg-migrate",     // salsita/node-pg-migrate, src/runner.ts
 	-8525285245963000605: "postgres-migrations", // thomwright/postgres-migrations, src/with-lock.ts

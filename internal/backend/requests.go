@@ -2,6 +2,7 @@ package backend
 
 import (
 	"context"
+	"strings"
 
 	"github.com/locksteward/locksteward"
 	"github.com/locksteward/locksteward/api"
@@ -147,6 +148,13 @@ func (r requests) previewView(req locksteward.Request, p source.Preview) api.Pre
 	}
 	if p.Refusal != nil {
 		out.Refusal = p.Refusal.Error()
+	}
+	if len(p.AlsoEnds) > 0 {
+		names := make([]string, 0, len(p.AlsoEnds))
+		for _, name := range p.AlsoEnds {
+			names = append(names, locksteward.DisplayKey(name))
+		}
+		out.Warnings = append(out.Warnings, "it also ends other locks of the same session: "+strings.Join(names, ", "))
 	}
 	for _, key := range p.Keys {
 		out.Keys = append(out.Keys, locksteward.DisplayKey(key))

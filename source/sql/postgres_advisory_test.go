@@ -3,6 +3,7 @@ package sqlsource_test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -86,6 +87,11 @@ func TestAdvisoryLocks(t *testing.T) {
 	}
 	if len(got.Locks) != 5 {
 		t.Errorf("%d locks, want 5", len(got.Locks))
+	}
+
+	r := releaser(t, dsn, sqlsource.Options{Digest: digest})
+	if _, seen := freeze(t, r, "look", prisma.Key); !slices.Equal(seen.AlsoEnds, session.Locks) {
+		t.Errorf("the preview names %q, the session has %q", seen.AlsoEnds, session.Locks)
 	}
 
 	// The end of one shared holder is not that of another.

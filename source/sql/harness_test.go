@@ -13,6 +13,7 @@ import (
 
 	"github.com/locksteward/locksteward"
 	"github.com/locksteward/locksteward/class"
+	"github.com/locksteward/locksteward/rules"
 	"github.com/locksteward/locksteward/scanner"
 	"github.com/locksteward/locksteward/source"
 	sqlsource "github.com/locksteward/locksteward/source/sql"
@@ -164,4 +165,25 @@ func isRefused(err error) bool { return errors.Is(err, locksteward.ErrRefused) }
 func contextFor(t testing.TB, d time.Duration) (context.Context, context.CancelFunc) {
 	t.Helper()
 	return context.WithTimeout(t.Context(), d)
+}
+
+// judge returns what a rule says of a lock that is still as it was a while later.
+func judge(t testing.TB, l locksteward.Lock, later time.Duration, rule string) rules.Verdict {
+	t.Helper()
+	set, err := class.NewSet(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, err := rules.New(nil, set, sqlsource.Facts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.At, l.Class = l.At.Add(later), class.Default
+	for _, v := range e.Explain(l) {
+		if v.Rule == rule {
+			return v
+		}
+	}
+	t.Fatalf("no verdict of %s", rule)
+	return rules.Verdict{}
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/locksteward/locksteward"
 	"github.com/locksteward/locksteward/internal/testkit/testpg"
+	"github.com/locksteward/locksteward/rules"
 	sqlsource "github.com/locksteward/locksteward/source/sql"
 )
 
@@ -35,6 +36,15 @@ func TestStrandedBehindAPooler(t *testing.T) {
 	l := find(sweep(t, s).Locks, "advisory:authentik:1000")
 	if l == nil || l.Library != "authentik" || l.Waiters != 1 || l.Session == nil || l.Session.State != locksteward.SessionIdle || l.Session.StateSince.IsZero() {
 		t.Fatalf("the stranded lock is %+v", l)
+	}
+	if v := judge(t, *l, 0, "holder/stranded"); v.Result != rules.Clear {
+		t.Errorf("at once: %+v", v)
+	}
+	if v := judge(t, *l, time.Minute, "holder/stranded"); v.Result != rules.Fires || v.Finding.Severity != locksteward.SeverityWarning {
+		t.Errorf("after a minute: %+v", v)
+	}
+	if v := judge(t, *l, time.Hour, "ttl/none"); v.Result != rules.NotApplicable {
+		t.Errorf("a lock that ends with its session: %+v", v)
 	}
 	r := releaser(t, direct, sqlsource.Options{Digest: digest})
 	_, seen := freeze(t, r, "look", l.Key)

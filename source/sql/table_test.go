@@ -11,6 +11,7 @@ import (
 
 	"github.com/locksteward/locksteward"
 	"github.com/locksteward/locksteward/internal/testkit/testpg"
+	"github.com/locksteward/locksteward/rules"
 	"github.com/locksteward/locksteward/source"
 	sqlsource "github.com/locksteward/locksteward/source/sql"
 )
@@ -228,7 +229,11 @@ func TestHolderWithoutSession(t *testing.T) {
 	must(t, db, libraryTables[0].create)
 	must(t, db, strings.Replace(libraryTables[0].take, "10.2.3.4", "127.0.0.1", 1))
 	holder := connect(t, "postgres://postgres@"+addr+":5432/postgres?sslmode=disable", "liquibase")
-	look := func() *locksteward.Absence { return find(sweep(t, s).Locks, "public.databasechangeloglock:1").Absence }
+	var l locksteward.Lock
+	look := func() *locksteward.Absence {
+		l = *find(sweep(t, s).Locks, "public.databasechangeloglock:1")
+		return l.Absence
+	}
 	for range 3 {
 		if got := look(); got != nil {
 			t.Errorf("with a session from there: %+v", got)
@@ -237,15 +242,24 @@ func TestHolderWithoutSession(t *testing.T) {
 	holder.close()
 	eventually(t, db, "SELECT count(*) = 0 FROM pg_stat_activity WHERE client_addr = '127.0.0.1'")
 	first := look()
+	if v := judge(t, l, time.Hour, "holder/dead"); v.Result != rules.Clear {
+		t.Errorf("after one look: %+v", v)
+	}
 	if first == nil || first.Looks != 1 || first.From != "127.0.0.1" {
 		t.Fatalf("after its end: %+v", first)
 	}
 	if second := look(); second == nil || second.Looks != 2 || !second.Since.Equal(first.Since) {
 		t.Errorf("and then: %+v, before %+v", second, first)
 	}
+	if v := judge(t, l, time.Minute, "holder/dead"); v.Result != rules.Fires || v.Finding.Proof != locksteward.Presumed {
+		t.Errorf("after two looks: %+v", v)
+	}
 	connect(t, "postgres://postgres@"+addr+":5432/postgres?sslmode=disable", "liquibase")
 	if got := look(); got != nil {
 		t.Errorf("with another session from there: %+v", got)
+	}
+	if v := judge(t, l, time.Hour, "holder/dead"); v.Result == rules.Fires {
+		t.Errorf("with another session from there: %+v", v)
 	}
 }
 

@@ -25,6 +25,9 @@ func Rights(classes *class.Set) string {
 		fmt.Fprintf(&b, "etcdctl user add %s                      # asks for a password\netcdctl user grant-role %s %s\n", name, name, name)
 	}
 	b.WriteString("# Run these as root of etcd, whose authentication must be on (etcdctl auth enable).\n")
+	if prefixesOf(classes)[0] == "" {
+		b.WriteString("# No class has a pattern, or one begins with a star, so these are rights to EVERY key: write patterns\n# that begin as the locks do, and print this again with that configuration.\n")
+	}
 	b.WriteString("# Reading: keys and, with no right of its own, what is left of their leases.\netcdctl role add locksteward\n")
 	for _, p := range prefixesOf(classes) {
 		grant("locksteward", "read", p)

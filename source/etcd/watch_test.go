@@ -3,6 +3,7 @@ package etcdsource
 import (
 	"context"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -198,5 +199,17 @@ func TestRate(t *testing.T) {
 	}
 	if d := (&rate{perSecond: -1}).next(now); d != 0 {
 		t.Errorf("without a bound: %s", d)
+	}
+}
+
+// Rights to everything are never given in silence.
+func TestRightsToAllKeys(t *testing.T) {
+	t.Parallel()
+	const warning = "rights to EVERY key"
+	if text := Rights(classesOf(t, "*:lock")); !strings.Contains(text, warning) || !strings.Contains(text, " readwrite -- ''\n") {
+		t.Errorf("%s", text)
+	}
+	if text := Rights(classesOf(t, "lock:\xff*", "it's*")); strings.Contains(text, warning) || !strings.Contains(text, ` read -- $'\x6c\x6f\x63\x6b\x3a\xff'`) || !strings.Contains(text, ` read -- 'it'\''s'`) {
+		t.Errorf("%s", text)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"database/sql"
 	"flag"
 	"net/url"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -199,6 +200,9 @@ func (s *onServer) Refused(t testing.TB) (sources map[string]source.Source, secr
 func TestConformance(t *testing.T) {
 	t.Parallel()
 	sourcetest.Conformance(t, *races, func(t testing.TB) sourcetest.Store {
+		if !strings.Contains(t.Name(), "restart") && !strings.Contains(t.Name(), "refusal") {
+			return newRows(t, testpg.Database(t)) // which is faster, and no other test may harm it
+		}
 		server := testpg.Start(t)
 		return &onServer{rows: newRows(t, server.DSN()), server: server}
 	})

@@ -33,7 +33,6 @@ func TestTablesThatCannotBeRead(t *testing.T) {
 		opts   sqlsource.Options
 		spoil  string
 		reason string
-		// gone: the names of its locks are not known any more, so that nothing is said of them.
 		repair string
 	}{
 		"too many locks": {
@@ -46,12 +45,12 @@ func TestTablesThatCannotBeRead(t *testing.T) {
 			opts: sqlsource.Options{Timeout: 400 * time.Millisecond},
 			spoil: `CREATE TABLE app_locks_real AS TABLE app_locks; ALTER TABLE app_locks RENAME TO app_locks_old;
 				CREATE TABLE app_locks (LIKE app_locks_old); INSERT INTO app_locks SELECT 'many' || i, 'x', now(), now() - interval '1 h' FROM generate_series(1, 900000) i;
-				GRANT SELECT ON app_locks TO reader`,
+				GRANT SELECT ON app_locks TO READER`,
 			reason: "index", repair: "DROP TABLE app_locks; ALTER TABLE app_locks_real RENAME TO app_locks",
 		},
 		"no right": {
-			spoil:  "REVOKE SELECT ON app_locks FROM reader",
-			reason: "grant what `locksteward acl` prints", repair: "GRANT SELECT ON app_locks TO reader",
+			spoil:  "REVOKE SELECT ON app_locks FROM READER",
+			reason: "grant what `locksteward acl` prints", repair: "GRANT SELECT ON app_locks TO READER",
 		},
 		"no column": {
 			spoil: "ALTER TABLE app_locks RENAME COLUMN owner TO boss", reason: `no column "owner"`,
@@ -68,16 +67,17 @@ func TestTablesThatCannotBeRead(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			server := testpg.Start(t)
-			db := open(t, server.DSN())
+			dsn := testpg.Database(t)
+			db, reader := open(t, dsn), "reader_of_"+nameOf(dsn)
 			must(t, db, appTables)
-			must(t, db, "CREATE ROLE reader LOGIN; GRANT SELECT ON app_locks TO reader")
+			must(t, db, "CREATE ROLE "+reader+" LOGIN; GRANT SELECT ON app_locks TO "+reader)
+			test.spoil, test.repair = strings.ReplaceAll(test.spoil, "READER", reader), strings.ReplaceAll(test.repair, "READER", reader)
 			must(t, db, "INSERT INTO app_locks VALUES ('a', 'me', now(), now() + interval '1 h')")
 			must(t, db, libraryTables[6].create)
 			must(t, db, libraryTables[6].take)
-			must(t, db, "GRANT SELECT ON schema_lock TO reader")
+			must(t, db, "GRANT SELECT ON schema_lock TO "+reader)
 			test.opts.Tables = []sqlsource.Table{leases}
-			s := scan(t, as(t, server.DSN(), "reader"), test.opts)
+			s := scan(t, as(t, dsn, reader), test.opts)
 			sweep(t, s)
 
 			must(t, db, test.spoil)
@@ -96,7 +96,7 @@ func TestTablesThatCannotBeRead(t *testing.T) {
 				t.Error("the lock of the table is forgotten")
 			}
 			must(t, db, test.repair)
-			must(t, db, "GRANT SELECT ON app_locks TO reader")
+			must(t, db, "GRANT SELECT ON app_locks TO "+reader)
 			if got := sweep(t, s); find(got.Locks, "lock:a") == nil || len(got.Endings) != 0 && name != "another type" {
 				t.Errorf("after the repair: %+v", got)
 			}
@@ -194,7 +194,7 @@ func TestReadOnly(t *testing.T) {
 		db := open(t, dsn)
 		must(t, db, libraryTables[6].create)
 		must(t, db, libraryTables[6].take)
-		must(t, db, "ALTER DATABASE "+dsn[len("postgres:///"):strings.Index(dsn, "?")]+" SET default_transaction_read_only = on")
+		must(t, db, "ALTER DATABASE "+nameOf(dsn)+" SET default_transaction_read_only = on")
 		refusesReleases(t, dsn, "read-only")
 	})
 	t.Run("recovery", func(t *testing.T) {

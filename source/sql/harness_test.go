@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -187,3 +188,6 @@ func judge(t testing.TB, l locksteward.Lock, later time.Duration, rule string) r
 	t.Fatalf("no verdict of %s", rule)
 	return rules.Verdict{}
 }
+
+// nameOf returns the database of a DSN.
+func nameOf(dsn string) string { return dsn[len("postgres:///"):strings.Index(dsn, "?")] }

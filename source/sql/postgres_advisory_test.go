@@ -65,7 +65,7 @@ func TestAdvisoryLocks(t *testing.T) {
 	eventually(t, admin, "SELECT count(*) = 1 FROM pg_locks WHERE NOT granted AND objid = 72707369")
 
 	got := sweep(t, s)
-	db := dsn[len("postgres:///"):strings.Index(dsn, "?")]
+	db := nameOf(dsn)
 	name := func(key string) string { return "advisory:" + db + ":" + key }
 	prisma := find(got.Locks, name("72707369"))
 	if prisma == nil || prisma.Library != "prisma" || prisma.Lifetime != locksteward.LifetimeSession || prisma.TTL != locksteward.NoExpiry ||
@@ -188,7 +188,7 @@ func TestSessionRaces(t *testing.T) {
 	dsn := testpg.Database(t)
 	r := releaser(t, dsn, sqlsource.Options{Digest: digest})
 	r.KeepConnections()
-	db := dsn[len("postgres:///"):strings.Index(dsn, "?")]
+	db := nameOf(dsn)
 	outcomes := map[locksteward.RequestState]int{}
 	ctx := context.WithoutCancel(t.Context())
 	for i := range max(*races/20, 20) {

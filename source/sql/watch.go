@@ -16,7 +16,6 @@ type watch struct {
 	reason string
 	wanted []string // names that are to be read before others
 	due    map[string]time.Time
-	since  time.Time
 	reads  int64
 
 	tried chan struct{} // closed after the first poll
@@ -97,7 +96,8 @@ func (s *Source) changes(plan plan, p *part, snap snapshot, seen map[string]map[
 			f.state = string(h.obs.Session.State)
 		}
 		now[h.obs.Key] = f
-		if old, ok := before[h.obs.Key]; !ok || old != f {
+		_, known := s.host.Lookup(h.obs.Key) // a sweep may have missed it between two of its holds
+		if old, ok := before[h.obs.Key]; !ok || old != f || !known {
 			out = append(out, r)
 		}
 	}
@@ -145,9 +145,6 @@ func (w *watch) took(p *part, began time.Time, took time.Duration) {
 func (w *watch) set(mode source.WatchMode, reason string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if mode != w.mode {
-		w.since = time.Now()
-	}
 	w.mode, w.reason = mode, reason
 }
 

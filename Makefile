@@ -102,7 +102,7 @@ fuzz: ## Fuzzes each fuzz target for FUZZTIME (10s).
 	scripts/fuzz.sh $(FUZZTIME)
 
 # What the suite is and shows: docs/security.md.
-SECURITYFUZZ = ./alert ./class ./config ./console ./source/redis/formats ./exporter ./source/redis/connect ./internal/recording ./internal/users ./lock/record ./rules ./rules/expr
+SECURITYFUZZ = ./alert ./class ./config ./console ./source/redis/formats ./exporter ./source/redis/connect ./source/zookeeper ./internal/recording ./internal/users ./lock/record ./rules ./rules/expr
 
 .PHONY: security
 security: ## Runs the security suite of docs/security.md: rights, secrets, hostile names, forged requests, roles, addresses, fuzz seeds, licences.

@@ -70,7 +70,7 @@ func (s *zkStore) Source(t testing.TB) source.Source {
 
 func (s *zkStore) Releaser(t testing.TB) source.Releaser {
 	t.Helper()
-	r, err := zksource.OpenReleaser(source.Login{URL: s.url()}, zksource.ReleaserOptions{Digest: s.digest})
+	r, err := zksource.OpenReleaser(source.Login{URL: s.url()}, zksource.ReleaserOptions{Digest: s.digest, Timeout: 30 * time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -352,6 +352,9 @@ func releaseIsExact(t *testing.T, store Store, races int) {
 			t.Fatal(err)
 		}
 		outcomes[got.State]++
+		if got.State == locksteward.RequestFailed || got.State == locksteward.RequestUnknown {
+			t.Logf("race %d: %s: %s", i, got.State, got.Reason)
+		}
 		switch held := store.Held(t, name); {
 		case retaken && !held:
 			t.Fatalf("race %d: %s, and the next hold is gone", i, got.State)

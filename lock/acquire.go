@@ -4,11 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
 	"time"
 
 	"github.com/locksteward/locksteward/internal/respcheck"
+	"github.com/locksteward/locksteward/lock/internal/backend"
 	"github.com/locksteward/locksteward/lock/internal/retry"
+	"github.com/locksteward/locksteward/lock/internal/transport"
 	"github.com/locksteward/locksteward/lock/record"
 )
 
@@ -73,7 +74,7 @@ type verdict struct {
 }
 
 func (c *Client) acquire(ctx context.Context, key string, lease Lease, waits bool) (h *Handle, err error) {
-	if err := errors.Join(lease.validate(key, c.opts), c.quorum.refuse(lease)); err != nil {
+	if err := c.validate(key, lease); err != nil {
 		return nil, fmt.Errorf("acquire lock %q: %w", clip(key), err)
 	}
 	if err := ctx.Err(); err != nil {
@@ -124,6 +125,15 @@ func (c *Client) acquire(ctx context.Context, key string, lease Lease, waits boo
 		Took: c.took(r.began), Contended: r.contended, Err: err,
 	})
 	return h, err
+}
+
+// validate reports all problems of an acquire at once, before anything is sent.
+func (c *Client) validate(key string, lease Lease) error {
+	err := lease.validate(key, c.opts)
+	if c.backend != nil {
+		err = errors.Join(err, c.backend.CheckTTL(lease.TTL))
+	}
+	return err
 }
 
 // obtain asks, or waits, for the lock, and leaves nothing behind if it does not
@@ -208,7 +218,7 @@ func (c *Client) attempt(ctx context.Context, r *request) (verdict, error) {
 	useful := r.lease.TTL - drift(r.lease.TTL) - least(r.lease.TTL)
 	var giveUp instant
 	for n := 0; ; n++ {
-		if n > 0 && c.remint {
+		if n > 0 && c.backend != nil {
 			c.again(r)
 			args = c.attempted(r)
 		}
@@ -217,7 +227,7 @@ func (c *Client) attempt(ctx context.Context, r *request) (verdict, error) {
 			giveUp = sent.add(c.opts.Timeout)
 		}
 		patience := min(c.opts.Timeout, useful)
-		if c.quorum != nil {
+		if c.backend != nil {
 			patience = min(patience, sent.until(giveUp))
 		}
 		reply, err := c.roundTrip(ctx, patience, acquireScript, r.keys, args)
@@ -227,8 +237,8 @@ func (c *Client) attempt(ctx context.Context, r *request) (verdict, error) {
 			}
 			return c.answer(r, sent, reply)
 		}
-		effect, failure := judge("acquire", r.key, err)
-		if effect == effectUnknown {
+		effect, failure := classifyError("acquire", r.key, err)
+		if effect == backend.EffectUnknown {
 			if !r.open && !r.stray {
 				r.base = sent
 			}
@@ -238,17 +248,17 @@ func (c *Client) attempt(ctx context.Context, r *request) (verdict, error) {
 			return verdict{}, fmt.Errorf("acquire lock %q: %w", r.key, why(ctx))
 		}
 		// A reply that is late for the lease will be as late the next time.
-		late := effect == effectUnknown && useful < c.opts.Timeout && c.clock.now().mono-sent.mono >= useful
+		late := effect == backend.EffectUnknown && useful < c.opts.Timeout && c.clock.now().mono-sent.mono >= useful
 		if c.ctx.Err() != nil {
 			return verdict{}, fmt.Errorf("%w: %w", failure, ErrClosed)
 		}
 		rest, left := retry.Backoff(n, 10*time.Millisecond, 300*time.Millisecond), c.clock.now().until(giveUp)
-		if c.quorum != nil {
-			left -= c.quorum.spare(r.lease.TTL)
+		if c.backend != nil {
+			left -= c.backend.Spare(r.lease.TTL)
 			rest = min(rest, left)
 		}
-		lied := c.quorum == nil && respcheck.Lied(err) // it will hardly say something else
-		if effect == effectNone || late || lied || left <= 0 {
+		lied := c.backend == nil && respcheck.Lied(err) // it will hardly say something else
+		if effect == backend.EffectNone || late || lied || left <= 0 {
 			return verdict{}, failure
 		}
 		if !retry.Pause(ctx, rest) {
@@ -260,17 +270,17 @@ func (c *Client) attempt(ctx context.Context, r *request) (verdict, error) {
 // answer reads the reply to an attempt that was sent at sent.
 func (c *Client) answer(r *request, sent instant, reply any) (verdict, error) {
 	list, _ := reply.([]any)
-	state, _ := at(list, 0).(int64)
+	state, _ := transport.At(list, 0).(int64)
 	fence, taken := reply.(string)
 	switch {
 	case taken:
-		return verdict{taken: true, sent: sent, began: sent, lease: r.lease.TTL, fence: number(fence)}, nil
+		return verdict{taken: true, sent: sent, began: sent, lease: r.lease.TTL, fence: transport.Number(fence)}, nil
 	case len(list) >= 2 && state == 2:
 		// Taken by an attempt whose reply was lost, or given by a release.
 		if r.open || r.stray || r.nonce == "" {
 			sent = r.base
 		}
-		return verdict{taken: true, sent: sent, began: sent, lease: r.lease.TTL, fence: number(list[1])}, nil
+		return verdict{taken: true, sent: sent, began: sent, lease: r.lease.TTL, fence: transport.Number(list[1])}, nil
 	case len(list) >= 4 && (state == 0 || state == 3):
 		// An attempt whose reply was lost had no effect before this one. It may
 		// be under way still, and then takes effect after it.
@@ -278,11 +288,11 @@ func (c *Client) answer(r *request, sent instant, reply any) (verdict, error) {
 		r.contended = true
 		r.open = false
 		r.base = sent
-		if since := number(list[3]); since > 0 {
+		if since := transport.Number(list[3]); since > 0 {
 			r.since = since
 		}
 		return verdict{
-			left: time.Duration(number(list[1])) * time.Millisecond, seen: time.Now(), rank: int(number(list[2])),
+			left: time.Duration(transport.Number(list[1])) * time.Millisecond, seen: time.Now(), rank: int(transport.Number(list[2])),
 			queued: state == 3, holder: holderOf(list),
 		}, nil
 	default:
@@ -294,7 +304,7 @@ func (c *Client) answer(r *request, sent instant, reply any) (verdict, error) {
 // holderOf reads the metadata in {0, PTTL, rank, arrival, metadata}; empty if
 // there is none. What is malformed is left out.
 func holderOf(list []any) Holder {
-	metadata := text(at(list, 4))
+	metadata := transport.Text(transport.At(list, 4))
 	if metadata == "" {
 		return Holder{}
 	}
@@ -317,30 +327,4 @@ func why(ctx context.Context) error {
 		return cause
 	}
 	return fmt.Errorf("%w: %w", err, cause)
-}
-
-func at(list []any, i int) any {
-	if i < len(list) {
-		return list[i]
-	}
-	return nil
-}
-
-func text(v any) string {
-	s, _ := v.(string)
-	return s
-}
-
-// number reads an integer reply or a decimal text; 0 for anything else.
-func number(v any) int64 {
-	switch v := v.(type) {
-	case int64:
-		return v
-	case string:
-		n, err := strconv.ParseInt(v, 10, 64)
-		if err == nil {
-			return n
-		}
-	}
-	return 0
 }

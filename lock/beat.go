@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/locksteward/locksteward/lock/internal/retry"
+	"github.com/locksteward/locksteward/lock/internal/transport"
 	"github.com/locksteward/locksteward/lock/record"
 )
 
@@ -25,14 +26,14 @@ func (c *Client) beat(ctx context.Context) {
 			if ctx.Err() != nil {
 				return
 			}
-			_, failure := judge("heartbeat", key, err)
+			_, failure := classifyError("heartbeat", key, err)
 			c.emit(Event{Kind: EventBeatFailed, Err: failure})
 			next = retry.Backoff(n, 200*time.Millisecond, record.Heartbeat)
 			n++
 		} else {
 			n = 0
 			c.beaten(sent)
-			if s := text(reply); s != "" {
+			if s := transport.Text(reply); s != "" {
 				started = s
 			}
 		}
@@ -74,8 +75,8 @@ func (c *Client) farewell() {
 
 // forget deletes a key of the process.
 func (c *Client) forget(ctx context.Context, key string) error {
-	if c.quorum != nil {
-		return c.quorum.forget(ctx, key)
+	if c.backend != nil {
+		return c.backend.Delete(ctx, key)
 	}
-	return c.server.Client().Del(ctx, key).Err()
+	return c.server.Delete(ctx, key)
 }

@@ -3,6 +3,7 @@ package lock
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/locksteward/locksteward/lock/internal/backend"
 	"github.com/locksteward/locksteward/lock/internal/push"
 	"github.com/locksteward/locksteward/lock/internal/transport"
 	"github.com/locksteward/locksteward/lock/record"
@@ -28,10 +30,9 @@ type Client struct {
 	info     holderInfo
 	clock    clock
 	counts   counts
-	remint   bool // an attempt must not be repeated under its id
 	db       evaler
-	server   *transport.Server // nil where db is a test's, or quorum
-	quorum   *quorum           // of a Redlock client
+	server   *transport.Server // nil where db is a test's, or backend
+	backend  backend.Backend   // of a Redlock client; else nil
 	push     *push.Subscriber  // nil without server
 	batch    *transport.Batch  // likewise
 
@@ -65,8 +66,7 @@ func New(rdb redis.UniversalClient, opts Options) (*Client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("new lock client: %w", err)
 	}
-	opts = opts.withDefaults(size)
-	if err := opts.validate(); err != nil {
+	if opts, err = opts.complete(size); err != nil {
 		return nil, fmt.Errorf("new lock client: %w", err)
 	}
 	s := transport.Open(rdb, transport.Options{Timeout: opts.Timeout, PoolSize: opts.PoolSize})
@@ -80,6 +80,29 @@ func New(rdb redis.UniversalClient, opts Options) (*Client, error) {
 		Failed: func(err error) { c.emit(Event{Kind: EventPushFailed, Err: err}) },
 	})
 	c.batch = transport.NewBatch(s, c.spawn)
+	return c, nil
+}
+
+// NewWithBackend returns a client for package redlock; nobody else can make a backend.
+// The error joins invalid with what is wrong with opts. poolSize is the default of
+// Options.PoolSize.
+func NewWithBackend(opts Options, poolSize int, invalid error, open func(backend.Host) backend.Backend) (*Client, error) {
+	opts, err := opts.complete(poolSize)
+	if err := errors.Join(invalid, err); err != nil {
+		return nil, err
+	}
+	c := newClient(opts, nil, newClock())
+	c.backend = open(backend.Host{
+		Timeout: opts.Timeout, PoolSize: opts.PoolSize, Release: releaseScript, Spawn: c.spawn, Classify: classifyError,
+		Cleaned: func(key, class, id string, took time.Duration, err error) {
+			kind := EventCleaned
+			if err != nil {
+				kind = EventCleanFailed
+			}
+			c.emit(Event{Kind: kind, Key: key, Class: class, ID: id, Took: took, Err: err})
+		},
+	})
+	c.db = c.backend
 	return c, nil
 }
 
@@ -130,10 +153,6 @@ func (c *Client) Close() error {
 	}
 	c.cancel(ErrClosed)
 	c.wg.Wait()
-	if c.quorum != nil {
-		// A heartbeat that a majority has answered is still on its way to others.
-		c.quorum.wg.Wait()
-	}
 	if c.beatTimer != nil {
 		c.beatTimer.Stop()
 	}
@@ -143,8 +162,8 @@ func (c *Client) Close() error {
 	switch {
 	case c.server != nil:
 		return c.server.Close()
-	case c.quorum != nil:
-		return c.quorum.close()
+	case c.backend != nil:
+		return c.backend.Close()
 	default:
 		return nil
 	}
@@ -176,7 +195,7 @@ func (c *Client) spawn(f func(ctx context.Context)) {
 // channel on which it is told of forced releases.
 func (c *Client) begin() {
 	c.start.Do(func() {
-		if c.server == nil && c.quorum == nil {
+		if c.server == nil && c.backend == nil {
 			return
 		}
 		c.mu.Lock()

@@ -113,7 +113,7 @@
 //   - No pub/sub (ACL, proxy): waiters try again once a second and at the end of the
 //     lease.
 //   - A minority of a Redlock client's nodes away: nothing happens. A majority: a
-//     [*QuorumError], and held locks end by the local clock.
+//     redlock.QuorumError, and held locks end by the local clock.
 //   - The caller's pool is exhausted: the library has its own connections, and
 //     keeps some of them for renewals, which wait for nothing else.
 package lock

@@ -104,8 +104,8 @@ func newBubble(t *testing.T) *bubble {
 		i.mono += time.Duration(b.mono.Load())
 		return i
 	}}
-	o := Options{}.withDefaults(10)
-	if err := o.validate(); err != nil {
+	o, err := Options{}.complete(10)
+	if err != nil {
 		t.Fatal(err)
 	}
 	b.Client = newClient(o, b.db, clk)

@@ -48,46 +48,6 @@ func TestLittleBandwidth(t *testing.T) {
 	proxy.Heal()
 }
 
-// Two of three nodes are away: the acquire ends in time, and nothing stays on the
-// third, nor on the two once they are back with what lay on the way.
-// fault: 20
-func TestRedlockPartition(t *testing.T) {
-	t.Parallel()
-	for name, away := range map[string]func(*testredis.Proxy){
-		"refused": (*testredis.Proxy).Cut,
-		"silent":  func(p *testredis.Proxy) { p.Freeze(true) },
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			ns := startNodes(t, 3)
-			c := ns.open(t, lock.RedlockOptions{Options: lock.Options{Timeout: 700 * time.Millisecond}})
-			for _, p := range ns.proxy[1:] {
-				away(p)
-			}
-			began := time.Now()
-			_, err := c.TryAcquire(t.Context(), "k", lock.Lease{TTL: 20 * time.Second})
-			failed, ok := errors.AsType[*lock.QuorumError](err)
-			// One node works; those that refuse at once may be quicker.
-			if !ok || failed.Need != 2 || failed.Got > 1 || failed.Got+len(failed.Nodes) != 3 {
-				t.Fatalf("got %v", err)
-			}
-			if took := time.Since(began); took > 3*time.Second {
-				t.Errorf("failed after %s", took)
-			}
-			testredis.Eventually(t, 3*time.Second, func() bool { return exists(t, ns.near[0], "k", metaKey("k")) == 0 },
-				"the node that answers is cleared at once")
-			for _, p := range ns.proxy[1:] {
-				p.Heal()
-			}
-			ns.gone(t, "k", 10*time.Second)
-			testredis.Eventually(t, 10*time.Second, func() bool {
-				h, err := c.TryAcquire(t.Context(), "k", lease())
-				return err == nil && h.Release(t.Context()) == nil
-			}, "the lock can be had again")
-		})
-	}
-}
-
 // The server is refused for a while, then every connection breaks again and
 // again, two thousand times a minute: a client with a hold and a waiter dials ten
 // times a second at most, and has no more connections afterwards than before.

@@ -58,7 +58,7 @@ type Options struct {
 	// PoolSize bounds how many round trips of acquires and releases of a Redlock client
 	// are on their way to a node at once. Other clients have few on their way at once,
 	// each with one request or, under load, with many: see the package comment.
-	// Default: that of the client given to [New] or [NewRedlock]. Further connections are
+	// Default: that of the client given to [New] or redlock.New. Further connections are
 	// kept for what keeps locks alive.
 	PoolSize int
 	// EndWithHeartbeat ends all holds with ReasonHeartbeat when the process's
@@ -86,8 +86,9 @@ func (o Options) withDefaults(poolSize int) Options {
 	return o
 }
 
-// validate reports all problems at once; o has its defaults.
-func (o Options) validate() error {
+// complete returns o with its defaults, and all problems at once.
+func (o Options) complete(poolSize int) (Options, error) {
+	o = o.withDefaults(poolSize)
 	var errs []error
 	bad := func(format string, args ...any) {
 		errs = append(errs, fmt.Errorf("%w: Options."+format, append([]any{ErrInvalid}, args...)...))
@@ -110,7 +111,7 @@ func (o Options) validate() error {
 	if size := len(o.App) + len(o.Host) + len(o.Slot); size > MaxMeta/2 {
 		bad("App, Options.Host and Options.Slot: want at most %d bytes together, got %d", MaxMeta/2, size)
 	}
-	return errors.Join(errs...)
+	return o, errors.Join(errs...)
 }
 
 // Lease says how long and what for a lock is wanted. TTL is required, all else
@@ -152,7 +153,7 @@ func (l Lease) renewEvery(o Options) time.Duration {
 	return time.Duration(l.fraction(o) * float64(l.TTL))
 }
 
-// validate reports all problems of an acquire at once, before anything is sent.
+// validate reports all problems of an acquire at once.
 func (l Lease) validate(key string, o Options) error {
 	var errs []error
 	bad := func(format string, args ...any) {

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/locksteward/locksteward/internal/respcheck"
-
+	"github.com/locksteward/locksteward/lock/internal/backend"
 	"github.com/locksteward/locksteward/lock/internal/retry"
 )
 
@@ -147,12 +147,12 @@ func (c *Client) free(ctx context.Context, timeout time.Duration, f *token, vali
 		case err == nil:
 			return notOurs(ReasonTaken)
 		}
-		effect, failure := judge("release", f.key, err)
-		unknown = unknown || effect == effectUnknown
+		effect, failure := classifyError("release", f.key, err)
+		unknown = unknown || effect == backend.EffectUnknown
 		wait := retry.Backoff(n, 10*time.Millisecond, 200*time.Millisecond)
-		lied := c.quorum == nil && respcheck.Lied(err) // it will hardly say something else
-		if effect == effectNone || lied || c.ctx.Err() != nil || c.clock.now().add(wait).reached(giveUp) {
-			if unknown && effect != effectUnknown {
+		lied := c.backend == nil && respcheck.Lied(err) // it will hardly say something else
+		if effect == backend.EffectNone || lied || c.ctx.Err() != nil || c.clock.now().add(wait).reached(giveUp) {
+			if unknown && effect != backend.EffectUnknown {
 				return fmt.Errorf("%w: %w", ErrUnknown, failure)
 			}
 			return failure

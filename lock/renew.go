@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/locksteward/locksteward/lock/internal/backend"
 	"github.com/locksteward/locksteward/lock/internal/retry"
 	"github.com/locksteward/locksteward/lock/internal/transport"
 	"github.com/locksteward/locksteward/lock/record"
@@ -76,7 +77,7 @@ func (h *hold) insist(ctx context.Context, how way, ttl func() time.Duration) er
 	var last, refused error
 	for n := 0; ; n++ {
 		effect, err := h.renew(ctx, ttl(), n, how)
-		if err == nil || h.over() || how == renewAlone && effect == effectNone {
+		if err == nil || h.over() || how == renewAlone && effect == backend.EffectNone {
 			return err
 		}
 		if _, is := errors.AsType[*ServerError](err); is {
@@ -85,7 +86,7 @@ func (h *hold) insist(ctx context.Context, how way, ttl func() time.Duration) er
 			err = fmt.Errorf("%w; before that: %w", err, refused) // whose answer did not come says nothing of why
 		}
 		// That ctx ended before anything was sent says less than what came before.
-		if last == nil || effect == effectUnknown || ctx.Err() == nil {
+		if last == nil || effect == backend.EffectUnknown || ctx.Err() == nil {
 			last = err
 		}
 		// The timer ends the hold in time, whatever happens here.
@@ -151,7 +152,7 @@ func (h *hold) renewedTail() string {
 // renew asks the server once, for the n-th time in a row, to let the lease last
 // ttl from now, and says of a failure what it may have done. A lock that is not
 // ours any more ends the hold at once.
-func (h *hold) renew(ctx context.Context, ttl time.Duration, n int, how way) (effect, error) {
+func (h *hold) renew(ctx context.Context, ttl time.Duration, n int, how way) (backend.Effect, error) {
 	h.mu.Lock()
 	if h.renewing == nil {
 		h.renewing = make(chan struct{}, 1)
@@ -162,13 +163,13 @@ func (h *hold) renew(ctx context.Context, ttl time.Duration, n int, how way) (ef
 	case turn <- struct{}{}:
 		defer func() { <-turn }()
 	case <-ctx.Done():
-		return effectRetry, fmt.Errorf("renew lock %q: %w", h.key, why(ctx))
+		return backend.EffectRetry, fmt.Errorf("renew lock %q: %w", h.key, why(ctx))
 	}
 	h.look()
 	h.mu.Lock()
 	if err := h.ended; err != nil {
 		h.mu.Unlock()
-		return effectNone, fmt.Errorf("renew lock %q: %w", h.key, err)
+		return backend.EffectNone, fmt.Errorf("renew lock %q: %w", h.key, err)
 	}
 	left := h.c.clock.now().until(h.until)
 	patience := h.patience(n, h.lease.TTL, left)
@@ -199,7 +200,7 @@ func (h *hold) renew(ctx context.Context, ttl time.Duration, n int, how way) (ef
 	answered := h.c.clock.now()
 	took := answered.mono - sent.mono
 	if err != nil {
-		effect, failure := judge("renew", h.key, err)
+		effect, failure := classifyError("renew", h.key, err)
 		h.mu.Lock()
 		h.failed++
 		h.lastErr = failure
@@ -227,13 +228,13 @@ func (h *hold) renew(ctx context.Context, ttl time.Duration, n int, how way) (ef
 			h.c.emit(e)
 		}
 		if err := h.outcome(); err != nil {
-			return effectNone, fmt.Errorf("renew lock %q: %w", h.key, err)
+			return backend.EffectNone, fmt.Errorf("renew lock %q: %w", h.key, err)
 		}
-		return effectNone, nil
+		return backend.EffectNone, nil
 	case int64(0):
 		h.lose(ReasonGone, nil)
 	default:
 		h.lose(ReasonTaken, nil)
 	}
-	return effectNone, fmt.Errorf("renew lock %q: %w", h.key, h.outcome())
+	return backend.EffectNone, fmt.Errorf("renew lock %q: %w", h.key, h.outcome())
 }

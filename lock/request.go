@@ -99,7 +99,7 @@ func (c *Client) request(key string, lease Lease, s *session, waits bool) *reque
 		proof = b[tail:]
 	}
 	waiter, from, to := len(b), 0, 0
-	if waits && c.quorum == nil {
+	if waits && c.backend == nil {
 		b, from, to = c.appendWaiter(b, r, proof, r.began)
 	}
 	all := string(b)
@@ -128,7 +128,7 @@ func (c *Client) again(r *request) {
 
 // attempted returns the arguments for the next attempt.
 func (c *Client) attempted(r *request) []any {
-	r.enqueued = r.enqueued || r.waits && c.quorum == nil
+	r.enqueued = r.enqueued || r.waits && c.backend == nil
 	if r.since == 0 {
 		return r.args
 	}

@@ -86,7 +86,7 @@ func (c *Client) compare(ctx context.Context, some []*hold) (silent []*hold) {
 		case err == nil, redis.HasErrorPrefix(err, "WRONGTYPE"):
 			o.lose(ReasonTaken, nil)
 		default:
-			_, failure := judge(renewScript.Op, o.key, err)
+			_, failure := classifyError(renewScript.Op, o.key, err)
 			if reply, ok := errors.AsType[*ServerError](failure); (!ok || reply.Temporary()) && !o.over() {
 				silent = append(silent, o)
 			}

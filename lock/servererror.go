@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/locksteward/locksteward/lock/internal/backend"
 )
 
 // Code is what kind of error reply a server gave, as far as a caller would treat
@@ -78,39 +80,30 @@ func (e *ServerError) Temporary() bool {
 	return e.Code == CodeUnavailable || e.Code == CodeMoved
 }
 
-// effect is what a failed round trip may have done at the server.
-type effect int
-
-const (
-	effectNone    effect = iota // nothing, and trying again will not help
-	effectRetry                 // nothing; trying again may help
-	effectUnknown               // request may have been executed; its reply is lost
-)
-
-// judge turns a failed round trip into an error for the caller and says what
+// classifyError turns a failed round trip into an error for the caller and says what
 // the server may have done.
-func judge(op, key string, err error) (effect, error) {
-	if e, ok := errors.AsType[*QuorumError](err); ok {
-		return e.effect(), e
+func classifyError(op, key string, err error) (backend.Effect, error) {
+	if f, ok := errors.AsType[*backend.Failure](err); ok {
+		return f.Effect, f.Err
 	}
 	var reply redis.Error
 	switch {
 	case errors.Is(err, ErrInvalid):
-		return effectNone, fmt.Errorf("%s lock %q: %w", op, key, err)
+		return backend.EffectNone, fmt.Errorf("%s lock %q: %w", op, key, err)
 	case errors.As(err, &reply):
 		e := &ServerError{Op: op, Key: key, Code: codeOf(reply.Error()), Err: err}
 		if e.Temporary() {
-			return effectRetry, e
+			return backend.EffectRetry, e
 		}
-		return effectNone, e
+		return backend.EffectNone, e
 	case errors.Is(err, redis.ErrClosed):
-		return effectNone, fmt.Errorf("%s lock %q: %w", op, key, ErrClosed)
+		return backend.EffectNone, fmt.Errorf("%s lock %q: %w", op, key, ErrClosed)
 	case errors.Is(err, redis.ErrPoolTimeout), errors.Is(err, redis.ErrPoolExhausted):
-		return effectNone, fmt.Errorf("%s lock %q: %w", op, key, err)
+		return backend.EffectNone, fmt.Errorf("%s lock %q: %w", op, key, err)
 	case neverSent(err):
-		return effectRetry, fmt.Errorf("%s lock %q: %w", op, key, err)
+		return backend.EffectRetry, fmt.Errorf("%s lock %q: %w", op, key, err)
 	default:
-		return effectUnknown, fmt.Errorf("%s lock %q: %w: %w", op, key, ErrUnknown, err)
+		return backend.EffectUnknown, fmt.Errorf("%s lock %q: %w: %w", op, key, ErrUnknown, err)
 	}
 }
 

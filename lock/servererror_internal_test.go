@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/locksteward/locksteward/lock/internal/backend"
 )
 
 // What servers say, word for word (redis/redis src/server.c, src/script.c,
@@ -60,13 +62,13 @@ func TestEveryErrorReplyIsTyped(t *testing.T) {
 		{"CROSSSLOT Keys in request don't hash to the same slot", CodeOther, false},
 		{"", CodeOther, false},
 	} {
-		effect, err := judge("acquire", "k", redisError(tc.reply))
+		effect, err := classifyError("acquire", "k", redisError(tc.reply))
 		e, ok := errors.AsType[*ServerError](err)
 		if !ok || e.Code != tc.code || e.Temporary() != tc.again || e.Key != "k" || e.Op != "acquire" {
 			t.Errorf("%q became %#v", tc.reply, err)
 			continue
 		}
-		if want := map[bool]any{true: effectRetry, false: effectNone}[tc.again]; effect != want {
+		if want := map[bool]any{true: backend.EffectRetry, false: backend.EffectNone}[tc.again]; effect != want {
 			t.Errorf("%q has effect %v", tc.reply, effect)
 		}
 		if errors.Is(err, ErrWrongType) != (tc.code == CodeWrongType) || errors.Is(err, ErrUnknown) || errors.Is(err, ErrHeld) {
@@ -83,23 +85,23 @@ func TestFailuresWithoutReply(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
 		err    error
-		effect effect
+		effect backend.Effect
 		is     error
 	}{
-		{io.EOF, effectUnknown, ErrUnknown},
-		{io.ErrUnexpectedEOF, effectUnknown, ErrUnknown},
-		{context.DeadlineExceeded, effectUnknown, ErrUnknown},
-		{os.ErrDeadlineExceeded, effectUnknown, ErrUnknown},
-		{&net.OpError{Op: "read", Err: os.ErrDeadlineExceeded}, effectUnknown, ErrUnknown},
-		{&net.OpError{Op: "write", Err: errors.New("broken pipe")}, effectUnknown, ErrUnknown},
-		{fmt.Errorf("wrapped: %w", io.EOF), effectUnknown, ErrUnknown},
-		{&net.OpError{Op: "dial", Err: errors.New("connection refused")}, effectRetry, nil},
-		{redis.ErrPoolTimeout, effectNone, redis.ErrPoolTimeout},
-		{redis.ErrPoolExhausted, effectNone, redis.ErrPoolExhausted},
-		{redis.ErrClosed, effectNone, ErrClosed},
+		{io.EOF, backend.EffectUnknown, ErrUnknown},
+		{io.ErrUnexpectedEOF, backend.EffectUnknown, ErrUnknown},
+		{context.DeadlineExceeded, backend.EffectUnknown, ErrUnknown},
+		{os.ErrDeadlineExceeded, backend.EffectUnknown, ErrUnknown},
+		{&net.OpError{Op: "read", Err: os.ErrDeadlineExceeded}, backend.EffectUnknown, ErrUnknown},
+		{&net.OpError{Op: "write", Err: errors.New("broken pipe")}, backend.EffectUnknown, ErrUnknown},
+		{fmt.Errorf("wrapped: %w", io.EOF), backend.EffectUnknown, ErrUnknown},
+		{&net.OpError{Op: "dial", Err: errors.New("connection refused")}, backend.EffectRetry, nil},
+		{redis.ErrPoolTimeout, backend.EffectNone, redis.ErrPoolTimeout},
+		{redis.ErrPoolExhausted, backend.EffectNone, redis.ErrPoolExhausted},
+		{redis.ErrClosed, backend.EffectNone, ErrClosed},
 	} {
-		effect, err := judge("renew", "k", tc.err)
-		if effect != tc.effect || tc.is != nil && !errors.Is(err, tc.is) || tc.effect == effectRetry && errors.Is(err, ErrUnknown) {
+		effect, err := classifyError("renew", "k", tc.err)
+		if effect != tc.effect || tc.is != nil && !errors.Is(err, tc.is) || tc.effect == backend.EffectRetry && errors.Is(err, ErrUnknown) {
 			t.Errorf("%v: effect %v, %v", tc.err, effect, err)
 		}
 		if _, ok := errors.AsType[*ServerError](err); ok {

@@ -50,7 +50,7 @@ func (c *Client) wait(ctx context.Context, r *request) (verdict, error) {
 			}
 		case <-t.C:
 		}
-		if c.remint {
+		if c.backend != nil {
 			c.again(r)
 		}
 		next, err := c.attempt(bounded, r)
@@ -84,7 +84,7 @@ func (c *Client) await(r *request, w *push.Waiter) (leave func()) {
 func (c *Client) nextAttempt(r *request, v verdict) time.Duration {
 	poll := queueBeat
 	switch {
-	case c.remint:
+	case c.backend != nil:
 		// Nobody is notified, and who split the votes must not meet again.
 		poll = min(c.opts.PollInterval, 50*time.Millisecond+rand.N(200*time.Millisecond))
 	case v.rank > 1:
@@ -121,7 +121,7 @@ func (c *Client) unlist(ctx context.Context, r *request, timeout time.Duration) 
 	keys := []string{r.key, r.keys[3], r.keys[4]}
 	reply, err := c.roundTrip(ctx, timeout, leaveScript, keys, []any{r.id, c.waking})
 	if err != nil {
-		_, failure := judge("leave", r.key, err)
+		_, failure := classifyError("leave", r.key, err)
 		return false, failure
 	}
 	return reply == int64(2), nil

@@ -8,6 +8,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/locksteward/locksteward/lock"
+	"github.com/locksteward/locksteward/lock/redlock"
 )
 
 // reason is why something failed: the label "reason" of failures.
@@ -47,7 +48,7 @@ var reasonNames = [reasonCount]struct{ name, help string }{
 	reasonOOM:         {"oom", "the server is out of memory (`CodeOOM`)"},
 	reasonUnavailable: {"unavailable", "`READONLY`, `LOADING`, `BUSY`, `TRYAGAIN`, `MOVED`, `ASK`, `CLUSTERDOWN`, `MASTERDOWN`, `NOREPLICAS`, `MAXCLIENTS`: what passes by itself (`CodeUnavailable`, `CodeMoved`)"},
 	reasonServer:      {"server", "any other error reply (`CodeFormat`, `CodeFence`, `CodeOther`): `FORMAT`, `FENCE`, `MISCONF`, `NOSCRIPT`, `ERR`"},
-	reasonQuorum:      {"quorum", "too few nodes of a Redlock client answered as needed (`*QuorumError`)"},
+	reasonQuorum:      {"quorum", "too few nodes of a Redlock client answered as needed (`*redlock.QuorumError`)"},
 	reasonOther:       {"other", "anything else, such as a cause of its own given to the context"},
 }
 
@@ -97,7 +98,7 @@ func reasonOf(err error) reason {
 }
 
 func isQuorum(err error) bool {
-	_, ok := errors.AsType[*lock.QuorumError](err)
+	_, ok := errors.AsType[*redlock.QuorumError](err)
 	return ok
 }
 

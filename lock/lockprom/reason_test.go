@@ -18,6 +18,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/locksteward/locksteward/lock"
+	"github.com/locksteward/locksteward/lock/redlock"
 )
 
 // codeReasons is the reason of every code.
@@ -228,7 +229,7 @@ func constants(t *testing.T, typ string) []string {
 func TestQuorumReason(t *testing.T) {
 	t.Parallel()
 	for _, cause := range []error{lock.ErrUnknown, context.DeadlineExceeded, &lock.ServerError{Code: lock.CodeOOM}} {
-		err := fmt.Errorf("acquire: %w", &lock.QuorumError{Op: "acquire", Need: 2, Got: 1, Nodes: []lock.NodeError{{Err: cause}}})
+		err := fmt.Errorf("acquire: %w", &redlock.QuorumError{Op: "acquire", Need: 2, Got: 1, Nodes: []redlock.NodeError{{Err: cause}}})
 		if got := reasonOf(err); got != reasonQuorum {
 			t.Errorf("%v is %s", err, got)
 		}

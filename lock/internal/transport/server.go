@@ -39,6 +39,9 @@ func (s *Server) Node(ctx context.Context, key string) (*redis.Client, error) {
 	return s.cluster.MasterForKey(ctx, key)
 }
 
+// Delete deletes a key.
+func (s *Server) Delete(ctx context.Context, key string) error { return s.rdb.Del(ctx, key).Err() }
+
 // Eval runs a script in one round trip. It names the script by its hash and sends it in
 // full, once, to a server that does not know it. ctx needs a deadline, and the script is
 // given up when ctx ends: it may still be executed, and the arguments must not change any

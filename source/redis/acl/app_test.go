@@ -11,6 +11,7 @@ import (
 	"github.com/locksteward/locksteward/internal/testkit/testredis"
 	"github.com/locksteward/locksteward/lock"
 	"github.com/locksteward/locksteward/lock/record"
+	"github.com/locksteward/locksteward/lock/redlock"
 	"github.com/locksteward/locksteward/source/redis/acl"
 )
 
@@ -211,7 +212,7 @@ func TestApplicationCanUseRedlock(t *testing.T) {
 		srv := withUsers(t, u)
 		servers, nodes = append(servers, srv), append(nodes, srv.ClientAs(t, "billing", password))
 	}
-	c, err := lock.NewRedlock(nodes, lock.RedlockOptions{NodeTimeout: 5 * time.Second})
+	c, err := redlock.New(nodes, redlock.Options{NodeTimeout: 5 * time.Second})
 	must(t, err)
 	for _, mode := range []lock.Lease{{TTL: time.Minute}, {TTL: time.Minute, Purpose: "again"}} {
 		h, err := c.Acquire(t.Context(), "lock:billing:1", mode)

@@ -1,4 +1,4 @@
-package lock
+package redlock
 
 import (
 	"context"
@@ -8,24 +8,24 @@ import (
 	"github.com/locksteward/locksteward/lock/internal/retry"
 )
 
-// janitor frees on one node what a release could not, until the lease must be
+// cleaner frees on one node what a release could not, until the lease must be
 // over: one request at a time, however much there is to do, and seldom while the
 // node does not answer. Its goroutine ends when all is done.
-type janitor struct {
+type cleaner struct {
 	q    *quorum
 	n    *node
 	kick chan struct{} // there is something new
 
-	mu     sync.Mutex
-	chores map[string]*chore // by acquisition id
-	going  bool
+	mu    sync.Mutex
+	tasks map[string]*task // by acquisition id
+	going bool
 }
 
-// chore is one acquisition to be freed.
-type chore struct {
-	t     *trail
-	began instant
-	due   instant
+// task is one acquisition to be freed.
+type task struct {
+	t     *track
+	began time.Time
+	due   time.Time
 	// stray says that the acquire may still be executed: "not there" is believed
 	// when the node says it a second time, after a while.
 	stray bool
@@ -33,22 +33,22 @@ type chore struct {
 	last  error
 }
 
-// add gives the janitor something to do.
-func (j *janitor) add(t *trail, stray bool) {
-	now := j.q.now()
-	if now.reached(t.over()) {
+// add gives the cleaner something to do.
+func (j *cleaner) add(t *track, stray bool) {
+	now := time.Now()
+	if !now.Before(t.over()) {
 		return
 	}
 	j.mu.Lock()
 	start := false
-	if j.chores[t.id] == nil {
-		j.chores[t.id] = &chore{t: t, began: now, due: now, stray: stray}
+	if j.tasks[t.id] == nil {
+		j.tasks[t.id] = &task{t: t, began: now, due: now, stray: stray}
 		start = !j.going
 		j.going = true
 	}
 	j.mu.Unlock()
 	if start {
-		j.q.c.spawn(j.run)
+		j.q.host.Spawn(j.run)
 		return
 	}
 	select {
@@ -58,7 +58,7 @@ func (j *janitor) add(t *trail, stray bool) {
 }
 
 // run works until nothing is left to do or the client is closed.
-func (j *janitor) run(ctx context.Context) {
+func (j *cleaner) run(ctx context.Context) {
 	for n := 0; ; {
 		answered := j.pass(ctx)
 		if answered {
@@ -81,7 +81,7 @@ func (j *janitor) run(ctx context.Context) {
 
 // rest waits for d, or until there is something new if the node answers; false
 // when ctx ends.
-func (j *janitor) rest(ctx context.Context, d time.Duration, answers bool) bool {
+func (j *cleaner) rest(ctx context.Context, d time.Duration, answers bool) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()
 	kick := j.kick
@@ -98,19 +98,19 @@ func (j *janitor) rest(ctx context.Context, d time.Duration, answers bool) bool 
 }
 
 // pass does what is due; false if the node does not answer.
-func (j *janitor) pass(ctx context.Context) bool {
-	now := j.q.now()
+func (j *cleaner) pass(ctx context.Context) bool {
+	now := time.Now()
 	j.mu.Lock()
-	var due []*chore
-	for _, c := range j.chores {
-		if now.mono >= c.due.mono || now.reached(c.t.over()) {
+	var due []*task
+	for _, c := range j.tasks {
+		if !now.Before(c.due) || !now.Before(c.t.over()) {
 			due = append(due, c)
 		}
 	}
 	j.mu.Unlock()
 	for _, c := range due {
-		if j.q.now().reached(c.t.over()) {
-			j.done(c, EventCleanFailed, c.last)
+		if !time.Now().Before(c.t.over()) {
+			j.done(c, c.last)
 			continue
 		}
 		if ctx.Err() != nil {
@@ -124,39 +124,38 @@ func (j *janitor) pass(ctx context.Context) bool {
 }
 
 // try asks the node once; false if it does not answer.
-func (j *janitor) try(ctx context.Context, c *chore) bool {
-	keys, args := j.q.c.freeing(&c.t.token)
+func (j *cleaner) try(ctx context.Context, c *task) bool {
 	ctx, cancel := context.WithTimeout(ctx, j.q.patience(0))
 	defer cancel()
-	reply, err := j.n.db.Eval(ctx, releaseScript, keys, args)
-	now := j.q.now()
+	reply, err := j.n.server.Eval(ctx, j.q.host.Release, c.t.keys, c.t.releaseArgs())
+	now := time.Now()
 	switch {
 	case err != nil:
-		_, failure := nodeFailure(releaseScript.Op, c.t.key, err)
+		_, failure := j.q.nodeFailure(opRelease, c.t.key, err)
 		c.last = &NodeError{Node: j.n.index, Addr: j.n.addr, Err: failure}
 		return false
 	case reply == int64(1), !c.stray, c.said:
-		j.done(c, EventCleaned, nil)
+		j.done(c, nil)
 	default:
 		c.said = true
-		c.due = now.add(j.q.c.strayTime())
+		c.due = now.Add(strayTime)
 	}
 	return true
 }
 
-// next says how long it is to the next chore; false, and the end of run, if
+// next says how long it is to the next task; false, and the end of run, if
 // there is none.
-func (j *janitor) next() (time.Duration, bool) {
-	now := j.q.now()
+func (j *cleaner) next() (time.Duration, bool) {
+	now := time.Now()
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if len(j.chores) == 0 {
+	if len(j.tasks) == 0 {
 		j.going = false
 		return 0, false
 	}
 	wait := time.Duration(-1)
-	for _, c := range j.chores {
-		d := max(0, min(c.due.mono-now.mono, now.until(c.t.over())))
+	for _, c := range j.tasks {
+		d := max(0, min(c.due.Sub(now), c.t.over().Sub(now)))
 		if wait < 0 || d < wait {
 			wait = d
 		}
@@ -164,25 +163,27 @@ func (j *janitor) next() (time.Duration, bool) {
 	return wait, true
 }
 
-// done ends a chore.
-func (j *janitor) done(c *chore, kind EventKind, err error) {
+// done ends a task: err is why the lock may still be there.
+func (j *cleaner) done(c *task, err error) {
 	j.mu.Lock()
-	delete(j.chores, c.t.id)
+	delete(j.tasks, c.t.id)
 	j.mu.Unlock()
-	j.q.c.emit(Event{
-		Kind: kind, Key: c.t.key, Class: c.t.class(), ID: c.t.id, Took: j.q.now().mono - c.began.mono, Err: err,
-	})
+	j.q.host.Cleaned(c.t.key, c.t.class(), c.t.id, time.Since(c.began), err)
 }
 
 // drop gives up when the client is closed.
-func (j *janitor) drop() {
+func (j *cleaner) drop() {
 	j.mu.Lock()
-	var left []*chore
-	for _, c := range j.chores {
+	var left []*task
+	for _, c := range j.tasks {
 		left = append(left, c)
 	}
 	j.mu.Unlock()
 	for _, c := range left {
-		j.done(c, EventCleanFailed, c.last)
+		j.done(c, c.last)
 	}
 }
+
+// strayTime is how long a request that was given up may still be executed: it may lie in
+// a server's buffers behind one that was sent later.
+const strayTime = time.Second

@@ -1,4 +1,4 @@
-package lock
+package redlock
 
 import (
 	"context"
@@ -14,6 +14,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/locksteward/locksteward/lock"
+	"github.com/locksteward/locksteward/lock/internal/backend"
 	"github.com/locksteward/locksteward/lock/internal/retry"
 	"github.com/locksteward/locksteward/lock/internal/transport"
 )
@@ -85,22 +87,26 @@ func (f *fakeNode) Eval(ctx context.Context, s *transport.Script, _ []string, ar
 	return reply, nil
 }
 
+func (f *fakeNode) Delete(context.Context, string) error { return nil }
+
+func (f *fakeNode) Close() error { return nil }
+
 func (f *fakeNode) do(s *transport.Script, args []any) any {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	args = plain(args)
-	mine := f.live() == text(args[0])
-	switch s {
-	case acquireScript:
-		f.ids = append(f.ids, text(args[argID]))
+	args = settled(args)
+	mine := f.live() == transport.Text(args[0])
+	switch s.Op {
+	case opAcquire:
+		f.ids = append(f.ids, transport.Text(args[acquireID]))
 		if f.live() != "" && !mine {
-			id, _, _ := strings.Cut(strings.TrimPrefix(f.value, valueMark), ":")
+			id, _, _ := strings.Cut(strings.TrimPrefix(f.value, "ls2:"), ":")
 			return []any{int64(0), time.Until(f.until).Milliseconds(), int64(-1), int64(0), `{"id":"` + id + `","v":2}`}
 		}
-		f.value, f.until = text(args[0]), time.Now().Add(milliseconds(args[argTTL]))
+		f.value, f.until = transport.Text(args[0]), time.Now().Add(milliseconds(args[acquireTTL]))
 		f.counter = max(f.counter+1, time.Now().UnixMicro()+f.skew)
 		return strconv.FormatInt(f.counter, 10)
-	case beatScript:
+	case opBeat:
 		return "1000"
 	}
 	switch {
@@ -109,12 +115,12 @@ func (f *fakeNode) do(s *transport.Script, args []any) any {
 	case !mine:
 		return int64(-1)
 	}
-	switch s {
-	case renewScript:
+	switch s.Op {
+	case opRenew:
 		f.until = time.Now().Add(milliseconds(args[renewTTL]))
-	case releaseScript:
+	case opRelease:
 		f.until = time.Time{}
-	case raiseScript:
+	case raiseScript.Op:
 		f.counter = max(f.counter, args[2].(int64))
 	}
 	return int64(1)
@@ -122,13 +128,14 @@ func (f *fakeNode) do(s *transport.Script, args []any) any {
 
 // council is a Redlock client on fake nodes.
 type council struct {
-	*Client
+	*lock.Client
+	q      *quorum
 	nodes  []*fakeNode
-	events []Event
+	events []lock.Event
 	mu     sync.Mutex
 }
 
-func newCouncil(t *testing.T, n int, o RedlockOptions) *council {
+func newCouncil(t *testing.T, n int, o Options) *council {
 	t.Helper()
 	nodes := make([]*fakeNode, n)
 	for i := range nodes {
@@ -138,25 +145,26 @@ func newCouncil(t *testing.T, n int, o RedlockOptions) *council {
 }
 
 // joinCouncil is another client on the same nodes.
-func joinCouncil(t *testing.T, nodes []*fakeNode, o RedlockOptions) *council {
+func joinCouncil(t *testing.T, nodes []*fakeNode, o Options) *council {
 	t.Helper()
 	k := &council{nodes: nodes}
-	o.OnEvent = func(e Event) {
+	o.OnEvent = func(e lock.Event) {
 		k.mu.Lock()
 		defer k.mu.Unlock()
 		k.events = append(k.events, e)
 	}
-	o.Options = o.Options.withDefaults(10)
-	if err := errors.Join(o.check(), o.Options.validate()); err != nil {
+	c, err := lock.NewWithBackend(o.Options, 10, o.check(), func(h backend.Host) backend.Backend {
+		k.q = newQuorum(h, len(nodes), o.NodeTimeout, o.MinUptime)
+		k.q.met.Store(true)
+		for i, f := range nodes {
+			k.q.nodes[i].addr, k.q.nodes[i].server = fmt.Sprintf("node-%d", i), f
+		}
+		return k.q
+	})
+	if err != nil {
 		t.Fatal(err)
 	}
-	q := newQuorum(len(nodes), o.NodeTimeout, o.MinUptime)
-	k.Client = newClient(o.Options, q, newClock())
-	k.quorum, k.remint, q.c = q, true, k.Client
-	q.met.Store(true)
-	for i, f := range nodes {
-		q.nodes[i].addr, q.nodes[i].db = fmt.Sprintf("node-%d", i), f
-	}
+	k.Client = c
 	t.Cleanup(func() {
 		if err := k.Close(); err != nil {
 			t.Error(err)
@@ -165,10 +173,10 @@ func joinCouncil(t *testing.T, nodes []*fakeNode, o RedlockOptions) *council {
 	return k
 }
 
-func (k *council) of(kind EventKind) []Event {
+func (k *council) of(kind lock.EventKind) []lock.Event {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	return slices.DeleteFunc(slices.Clone(k.events), func(e Event) bool { return e.Kind != kind })
+	return slices.DeleteFunc(slices.Clone(k.events), func(e lock.Event) bool { return e.Kind != kind })
 }
 
 // free checks that nobody holds anything.
@@ -181,24 +189,32 @@ func (k *council) free(t *testing.T, when string) {
 	}
 }
 
+func wantLost(t *testing.T, h *lock.Handle, want lock.Reason) {
+	t.Helper()
+	lost, ok := errors.AsType[*lock.LostError](context.Cause(h.Context()))
+	if !ok || lost.Reason != want {
+		t.Errorf("cause %v, want reason %s", context.Cause(h.Context()), want)
+	}
+}
+
 // B20: validity counts from before the first round was sent, both rounds
 // included.
 func TestRedlockValidityCountsFromTheRequest(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		k := newCouncil(t, 5, RedlockOptions{NodeTimeout: time.Second})
+		k := newCouncil(t, 5, Options{NodeTimeout: time.Second})
 		for _, f := range k.nodes {
 			f.delay = 40 * time.Millisecond
 		}
 		began := time.Now()
-		h, err := k.Acquire(context.Background(), "k", Lease{TTL: 10 * time.Second})
+		h, err := k.Acquire(context.Background(), "k", lock.Lease{TTL: 10 * time.Second})
 		if err != nil {
 			t.Fatal(err)
 		}
 		if d := time.Since(began); d != 80*time.Millisecond {
 			t.Errorf("two rounds took %s", d)
 		}
-		if v := h.Validity(); v != 10*time.Second-drift(10*time.Second)-80*time.Millisecond {
+		if v := h.Validity(); v != 10*time.Second-(10*time.Second/100+2*time.Millisecond)-80*time.Millisecond {
 			t.Errorf("validity %s", v)
 		}
 		if err := h.Release(context.Background()); err != nil {
@@ -208,7 +224,7 @@ func TestRedlockValidityCountsFromTheRequest(t *testing.T) {
 		for _, f := range k.nodes {
 			f.set(func(f *fakeNode) { f.delay = 80 * time.Millisecond })
 		}
-		if _, err := k.Acquire(context.Background(), "k", Lease{TTL: 90 * time.Millisecond, NoRenew: true}); !errors.Is(err, ErrUnknown) {
+		if _, err := k.Acquire(context.Background(), "k", lock.Lease{TTL: 90 * time.Millisecond, NoRenew: true}); !errors.Is(err, lock.ErrUnknown) {
 			t.Errorf("late: %v", err)
 		}
 		retry.Pause(context.Background(), 20*time.Millisecond)
@@ -220,7 +236,7 @@ func TestRedlockValidityCountsFromTheRequest(t *testing.T) {
 func TestRedlockHungNodeCostsLittle(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		k := newCouncil(t, 5, RedlockOptions{NodeTimeout: time.Second})
+		k := newCouncil(t, 5, Options{NodeTimeout: time.Second})
 		for _, f := range k.nodes {
 			f.delay = 2 * time.Millisecond
 		}
@@ -251,13 +267,13 @@ func dialError() error {
 	return &net.OpError{Op: "dial", Net: "tcp", Err: errors.New("connection refused")}
 }
 
-func lease10() Lease { return Lease{TTL: 10 * time.Second} }
+func lease10() lock.Lease { return lock.Lease{TTL: 10 * time.Second} }
 
 // The hold stands when the fence cannot be agreed upon, but has none.
 func TestRedlockFenceNeedsASecondMajority(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		k := newCouncil(t, 3, RedlockOptions{})
+		k := newCouncil(t, 3, Options{})
 		k.nodes[0].fails = map[string]error{"raise": errors.New("reset")}
 		k.nodes[1].hangs = map[string]bool{"raise": true}
 		h, err := k.Acquire(context.Background(), "k", lease10())
@@ -283,8 +299,8 @@ func TestRedlockFenceNeedsASecondMajority(t *testing.T) {
 func TestRedlockFailsFast(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		k := newCouncil(t, 5, RedlockOptions{NodeTimeout: 5 * time.Second})
-		other := joinCouncil(t, k.nodes, RedlockOptions{NodeTimeout: 5 * time.Second})
+		k := newCouncil(t, 5, Options{NodeTimeout: 5 * time.Second})
+		other := joinCouncil(t, k.nodes, Options{NodeTimeout: 5 * time.Second})
 		if _, err := other.Acquire(context.Background(), "k", lease10()); err != nil {
 			t.Fatal(err)
 		}
@@ -293,7 +309,7 @@ func TestRedlockFailsFast(t *testing.T) {
 		}
 		began := time.Now()
 		_, err := k.TryAcquire(context.Background(), "k", lease10())
-		held, ok := errors.AsType[*HeldError](err)
+		held, ok := errors.AsType[*lock.HeldError](err)
 		if !ok || held.Holder.ID == "" {
 			t.Errorf("got %v", err)
 		}
@@ -307,7 +323,7 @@ func TestRedlockFailsFast(t *testing.T) {
 func TestRedlockCancelled(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		k := newCouncil(t, 3, RedlockOptions{NodeTimeout: 5 * time.Second})
+		k := newCouncil(t, 3, Options{NodeTimeout: 5 * time.Second})
 		for _, f := range k.nodes[1:] {
 			f.late = 300 * time.Millisecond
 		}
@@ -331,15 +347,15 @@ func TestRedlockCancelled(t *testing.T) {
 func TestRedlockNeverRepeatsAnID(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		k := newCouncil(t, 3, RedlockOptions{})
-		other := joinCouncil(t, k.nodes, RedlockOptions{})
+		k := newCouncil(t, 3, Options{})
+		other := joinCouncil(t, k.nodes, Options{})
 		h, err := other.Acquire(context.Background(), "k", lease10())
 		if err != nil {
 			t.Fatal(err)
 		}
 		ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
 		defer cancel()
-		if _, err := k.Acquire(ctx, "k", lease10()); !errors.Is(err, ErrHeld) {
+		if _, err := k.Acquire(ctx, "k", lease10()); !errors.Is(err, lock.ErrHeld) {
 			t.Errorf("got %v", err)
 		}
 		if err := h.Release(context.Background()); err != nil {
@@ -348,7 +364,7 @@ func TestRedlockNeverRepeatsAnID(t *testing.T) {
 		for _, f := range k.nodes[1:] {
 			f.set(func(f *fakeNode) { f.fails = map[string]error{"acquire": errors.New("reset")} })
 		}
-		if _, err := k.Acquire(context.Background(), "k", lease10()); !errors.Is(err, ErrUnknown) {
+		if _, err := k.Acquire(context.Background(), "k", lease10()); !errors.Is(err, lock.ErrUnknown) {
 			t.Errorf("got %v", err)
 		}
 		k.nodes[0].set(func(f *fakeNode) {
@@ -367,10 +383,10 @@ func TestRedlockNeverRepeatsAnID(t *testing.T) {
 func TestRedlockJanitor(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		k := newCouncil(t, 3, RedlockOptions{})
+		k := newCouncil(t, 3, Options{})
 		// The acquire is executed after the release.
 		k.nodes[2].late = 500 * time.Millisecond
-		h, err := k.Acquire(context.Background(), "k", Lease{TTL: 10 * time.Second, Class: "orders"})
+		h, err := k.Acquire(context.Background(), "k", lock.Lease{TTL: 10 * time.Second, Class: "orders"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -380,7 +396,7 @@ func TestRedlockJanitor(t *testing.T) {
 		}
 		retry.Pause(context.Background(), 1500*time.Millisecond)
 		k.free(t, "after a late acquire")
-		if done := k.of(EventCleaned); len(done) != 1 || done[0].Class != "orders" || done[0].ID != h.ID() {
+		if done := k.of(lock.EventCleaned); len(done) != 1 || done[0].Class != "orders" || done[0].ID != h.ID() {
 			t.Errorf("cleaned: %+v", done)
 		}
 		// The reply of a release is lost, and the node is away for longer than the
@@ -396,7 +412,7 @@ func TestRedlockJanitor(t *testing.T) {
 		}
 		before := k.nodes[2].count("release")
 		retry.Pause(context.Background(), 15*time.Second)
-		failed := k.of(EventCleanFailed)
+		failed := k.of(lock.EventCleanFailed)
 		if len(failed) != 1 || !strings.Contains(failed[0].Err.Error(), "nodes[2] node-2") {
 			t.Fatalf("clean failed: %+v", failed)
 		}
@@ -414,11 +430,11 @@ func TestRedlockJanitor(t *testing.T) {
 	})
 }
 
-// A janitor asks a node that is away no more often for many locks than for one.
+// A cleaner asks a node that is away no more often for many locks than for one.
 func TestRedlockJanitorIsOne(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		k := newCouncil(t, 3, RedlockOptions{})
+		k := newCouncil(t, 3, Options{})
 		k.nodes[0].hangs = map[string]bool{"release": true}
 		for range 100 {
 			h, err := k.Acquire(context.Background(), "k", lease10())
@@ -437,7 +453,7 @@ func TestRedlockJanitorIsOne(t *testing.T) {
 		}
 		k.nodes[0].set(func(f *fakeNode) { f.hangs = nil })
 		retry.Pause(context.Background(), 2*time.Second)
-		if n := len(k.of(EventCleaned)); n != 100 {
+		if n := len(k.of(lock.EventCleaned)); n != 100 {
 			t.Errorf("%d cleaned", n)
 		}
 	})
@@ -449,9 +465,9 @@ func TestRedlockJanitorIsOne(t *testing.T) {
 func TestRedlockMinUptime(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		k := newCouncil(t, 3, RedlockOptions{MinUptime: time.Minute})
+		k := newCouncil(t, 3, Options{MinUptime: time.Minute})
 		meet := func(i int, run string, up time.Duration) {
-			if err := k.quorum.introduce(k.quorum.nodes[i], run, k.clock.now().add(-up)); err != nil {
+			if err := k.q.introduce(k.q.nodes[i], run, time.Now().Add(-up)); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -461,7 +477,7 @@ func TestRedlockMinUptime(t *testing.T) {
 		_, err := k.TryAcquire(context.Background(), "k", lease10())
 		failed, ok := errors.AsType[*QuorumError](err)
 		if !ok || failed.Temporary() || failed.Got != 1 || failed.Need != 2 || len(failed.Nodes) != 2 ||
-			!strings.Contains(err.Error(), "nodes[2] node-2: up for 5s, votes after 1m0s (RedlockOptions.MinUptime)") {
+			!strings.Contains(err.Error(), "nodes[2] node-2: up for 5s, votes after 1m0s (redlock.Options.MinUptime)") {
 			t.Fatalf("got %v", err)
 		}
 		k.free(t, "after votes that did not count")
@@ -475,9 +491,9 @@ func TestRedlockMinUptime(t *testing.T) {
 			t.Errorf("renewal by one vote and two that do not count: %v", err)
 		}
 		retry.Pause(context.Background(), 10*time.Second)
-		wantLost(t, h, ReasonExpired)
+		wantLost(t, h, lock.ReasonExpired)
 		// A lease that a node could forget and vote against is refused.
-		if _, err := k.Acquire(context.Background(), "k", Lease{TTL: 2 * time.Minute}); !errors.Is(err, ErrInvalid) {
+		if _, err := k.Acquire(context.Background(), "k", lock.Lease{TTL: 2 * time.Minute}); !errors.Is(err, lock.ErrInvalid) {
 			t.Errorf("longer than MinUptime: %v", err)
 		}
 		retry.Pause(context.Background(), time.Minute)
@@ -485,7 +501,7 @@ func TestRedlockMinUptime(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := h.Extend(context.Background(), 2*time.Minute); !errors.Is(err, ErrInvalid) {
+		if err := h.Extend(context.Background(), 2*time.Minute); !errors.Is(err, lock.ErrInvalid) {
 			t.Errorf("extended beyond MinUptime: %v", err)
 		}
 	})
@@ -496,7 +512,7 @@ func TestRedlockMinUptime(t *testing.T) {
 func TestRedlockRenewalByMajority(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		k := newCouncil(t, 5, RedlockOptions{})
+		k := newCouncil(t, 5, Options{})
 		for _, f := range k.nodes[3:] {
 			f.fails = map[string]error{"acquire": dialError(), "renew": dialError(), "release": dialError()}
 		}
@@ -508,11 +524,11 @@ func TestRedlockRenewalByMajority(t *testing.T) {
 			t.Error(err)
 		}
 		k.nodes[0].set(func(f *fakeNode) { f.until = time.Time{} })
-		if err := h.Extend(context.Background(), 0); !errors.Is(err, ErrLost) {
+		if err := h.Extend(context.Background(), 0); !errors.Is(err, lock.ErrLost) {
 			t.Errorf("two of five: %v", err)
 		}
-		wantLost(t, h, ReasonGone)
-		if err := h.Release(context.Background()); !errors.Is(err, ErrLost) {
+		wantLost(t, h, lock.ReasonGone)
+		if err := h.Release(context.Background()); !errors.Is(err, lock.ErrLost) {
 			t.Errorf("release: %v", err)
 		}
 		k.free(t, "after the release of a lost lock")
@@ -525,7 +541,7 @@ func TestRedlockFenceGrowsOverMajorities(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		rng := rand.New(rand.NewPCG(7, uint64(time.Now().UnixNano())))
-		k := newCouncil(t, 5, RedlockOptions{})
+		k := newCouncil(t, 5, Options{})
 		for _, f := range k.nodes {
 			f.skew = rng.Int64N(int64(time.Hour / time.Microsecond))
 		}

@@ -1,4 +1,4 @@
-package lock_test
+package redlock_test
 
 import (
 	"testing"
@@ -8,6 +8,7 @@ import (
 
 	"github.com/locksteward/locksteward/internal/testkit/testredis"
 	"github.com/locksteward/locksteward/lock"
+	"github.com/locksteward/locksteward/lock/redlock"
 )
 
 // masters are three independent ones, the last of them behind a faulty network,
@@ -35,7 +36,7 @@ func setupMasters(t *testing.T) *masters {
 		t.Cleanup(func() { _ = rdb.Close() })
 		nodes = append(nodes, rdb)
 	}
-	c, err := lock.NewRedlock(nodes, lock.RedlockOptions{
+	c, err := redlock.New(nodes, redlock.Options{
 		Options: lock.Options{Timeout: 2 * time.Second, OnEvent: m.events.add}, NodeTimeout: 2 * time.Second, // the machine is shared
 	})
 	if err != nil {

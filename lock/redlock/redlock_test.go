@@ -1,4 +1,4 @@
-package lock_test
+package redlock_test
 
 import (
 	"context"
@@ -15,6 +15,7 @@ import (
 	"github.com/locksteward/locksteward/internal/testkit/testredis"
 	"github.com/locksteward/locksteward/lock"
 	"github.com/locksteward/locksteward/lock/record"
+	"github.com/locksteward/locksteward/lock/redlock"
 )
 
 // nodes are independent masters, each behind a network of its own.
@@ -51,7 +52,7 @@ func (ns *nodes) clients(t *testing.T) []*redis.Client {
 }
 
 // open returns a Redlock client that has met all nodes.
-func (ns *nodes) open(t *testing.T, o lock.RedlockOptions) *lock.Client {
+func (ns *nodes) open(t *testing.T, o redlock.Options) *lock.Client {
 	t.Helper()
 	if o.NodeTimeout == 0 {
 		o.NodeTimeout = time.Second // the machine is shared
@@ -76,9 +77,9 @@ func (ns *nodes) meet(t *testing.T, c *lock.Client) {
 	}, "all nodes are met")
 }
 
-func openRedlock(t *testing.T, list []*redis.Client, o lock.RedlockOptions) *lock.Client {
+func openRedlock(t *testing.T, list []*redis.Client, o redlock.Options) *lock.Client {
 	t.Helper()
-	c, err := lock.NewRedlock(list, o)
+	c, err := redlock.New(list, o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -111,8 +112,8 @@ func (ns *nodes) gone(t *testing.T, key string, within time.Duration) {
 func TestRedlock(t *testing.T) {
 	t.Parallel()
 	ns := startNodes(t, 5)
-	c := ns.open(t, lock.RedlockOptions{Options: lock.Options{App: "billing", Host: "web-1"}})
-	other := ns.open(t, lock.RedlockOptions{})
+	c := ns.open(t, redlock.Options{Options: lock.Options{App: "billing", Host: "web-1"}})
+	other := ns.open(t, redlock.Options{})
 	ctx := t.Context()
 	h := mustAcquire(t, c, "k", lock.Lease{TTL: 30 * time.Second, Class: "orders"})
 	if n := ns.on("k"); n != 5 {
@@ -177,7 +178,7 @@ func TestRedlockNodesDown(t *testing.T) {
 		t.Run(how, func(t *testing.T) {
 			t.Parallel()
 			ns := startNodes(t, 5)
-			c := ns.open(t, lock.RedlockOptions{Options: lock.Options{Timeout: 700 * time.Millisecond}})
+			c := ns.open(t, redlock.Options{Options: lock.Options{Timeout: 700 * time.Millisecond}})
 			ctx := t.Context()
 			for down := range 4 {
 				if down > 0 {
@@ -208,7 +209,7 @@ func TestRedlockNodesDown(t *testing.T) {
 				}
 				// A node that works and is slower than those that say no at once is not
 				// waited for: it does not count then.
-				failed, ok := errors.AsType[*lock.QuorumError](err)
+				failed, ok := errors.AsType[*redlock.QuorumError](err)
 				if !ok || failed.Need != 3 || failed.Got > 2 || failed.Got+len(failed.Nodes) != 5 || !failed.Temporary() || failed.Op != "acquire" || failed.Key != key {
 					t.Fatalf("%d down: %v", down, err)
 				}
@@ -258,7 +259,7 @@ func TestRedlockNodesDown(t *testing.T) {
 func TestRedlockReplyLost(t *testing.T) {
 	t.Parallel()
 	ns := startNodes(t, 5)
-	c := ns.open(t, lock.RedlockOptions{Options: lock.Options{Timeout: time.Second}})
+	c := ns.open(t, redlock.Options{Options: lock.Options{Timeout: time.Second}})
 	ctx := t.Context()
 	ns.proxy[3].DropReplies(true)
 	h := mustAcquire(t, c, "k", lease())
@@ -297,7 +298,7 @@ func TestRedlockContention(t *testing.T) {
 	var last int64
 	var wg sync.WaitGroup
 	for range 2 {
-		c := ns.open(t, lock.RedlockOptions{Options: lock.Options{PollInterval: 20 * time.Millisecond}})
+		c := ns.open(t, redlock.Options{Options: lock.Options{PollInterval: 20 * time.Millisecond}})
 		wg.Go(func() {
 			for range 12 {
 				h, err := c.Acquire(t.Context(), "k", lock.Lease{TTL: 5 * time.Second, Wait: 30 * time.Second})
@@ -340,7 +341,7 @@ func TestRedlockContention(t *testing.T) {
 func TestRedlockFenceGrows(t *testing.T) {
 	t.Parallel()
 	ns := startNodes(t, 5)
-	c := ns.open(t, lock.RedlockOptions{Options: lock.Options{Timeout: 2 * time.Second}})
+	c := ns.open(t, redlock.Options{Options: lock.Options{Timeout: 2 * time.Second}})
 	var last int64
 	for n := range 15 {
 		for _, p := range ns.proxy {
@@ -369,8 +370,8 @@ func TestRedlockRestartWithoutPersistence(t *testing.T) {
 		t.Run(fmt.Sprint("min uptime ", min), func(t *testing.T) {
 			t.Parallel()
 			ns := startNodes(t, 3)
-			first := ns.open(t, lock.RedlockOptions{MinUptime: min})
-			second := ns.open(t, lock.RedlockOptions{MinUptime: min})
+			first := ns.open(t, redlock.Options{MinUptime: min})
+			second := ns.open(t, redlock.Options{MinUptime: min})
 			l := lock.Lease{TTL: ttl, NoRenew: true}
 			if min == 0 {
 				l.TTL = 30 * time.Second
@@ -400,7 +401,7 @@ func TestRedlockRestartWithoutPersistence(t *testing.T) {
 			if h.Validity() == 0 {
 				t.Skip("this machine is too slow: the lease is over before the nodes are back")
 			}
-			failed, ok := errors.AsType[*lock.QuorumError](err)
+			failed, ok := errors.AsType[*redlock.QuorumError](err)
 			if !ok || failed.Temporary() || !strings.Contains(err.Error(), "MinUptime") {
 				t.Fatalf("while the first one holds: %v", err)
 			}
@@ -420,7 +421,7 @@ func TestRedlockFlush(t *testing.T) {
 	t.Parallel()
 	ns := startNodes(t, 5)
 	events := &recorder{}
-	c := ns.open(t, lock.RedlockOptions{Options: lock.Options{OnEvent: events.add}})
+	c := ns.open(t, redlock.Options{Options: lock.Options{OnEvent: events.add}})
 	h := mustAcquire(t, c, "k", lock.Lease{TTL: 3 * time.Second, RenewFraction: 0.1})
 	flush := func(list []*redis.Client) {
 		for _, rdb := range list {
@@ -455,7 +456,7 @@ func TestRedlockRenewsWithMinorityDown(t *testing.T) {
 	t.Parallel()
 	ns := startNodes(t, 3)
 	events := &recorder{}
-	c := ns.open(t, lock.RedlockOptions{Options: lock.Options{OnEvent: events.add}})
+	c := ns.open(t, redlock.Options{Options: lock.Options{OnEvent: events.add}})
 	h := mustAcquire(t, c, "k", lock.Lease{TTL: 1500 * time.Millisecond, RenewFraction: 0.2})
 	ns.srv[0].Pause()
 	events.wait(t, lock.EventRenewed, len(events.of(lock.EventRenewed))+4, 10*time.Second)
@@ -468,7 +469,7 @@ func TestRedlockRenewsWithMinorityDown(t *testing.T) {
 	if !ok || lost.Reason != lock.ReasonExpired && lost.Reason != lock.ReasonPaused {
 		t.Errorf("cause %v", context.Cause(h.Context()))
 	}
-	if _, ok := errors.AsType[*lock.QuorumError](lost); !ok {
+	if _, ok := errors.AsType[*redlock.QuorumError](lost); !ok {
 		t.Errorf("it does not say which nodes: %v", lost)
 	}
 	ns.srv[0].Resume()
@@ -478,7 +479,7 @@ func TestRedlockRenewsWithMinorityDown(t *testing.T) {
 func TestRedlockSession(t *testing.T) {
 	t.Parallel()
 	ns := startNodes(t, 3)
-	c := ns.open(t, lock.RedlockOptions{})
+	c := ns.open(t, redlock.Options{})
 	ctx := lock.WithSession(t.Context())
 	outer, err := c.Acquire(ctx, "k", lease())
 	if err != nil {
@@ -508,7 +509,7 @@ func TestRedlockSession(t *testing.T) {
 func TestRedlockCloseWhileHeld(t *testing.T) {
 	t.Parallel()
 	ns := startNodes(t, 3)
-	c := ns.open(t, lock.RedlockOptions{})
+	c := ns.open(t, redlock.Options{})
 	h := mustAcquire(t, c, "k", lease())
 	if err := c.Close(); err != nil {
 		t.Fatal(err)
@@ -522,7 +523,7 @@ func TestRedlockCloseWhileHeld(t *testing.T) {
 	if n := ns.on(record.InstanceKey(record.DefaultPrefix, c.Instance())); n != 3 {
 		t.Error("a process that holds a lock has said farewell")
 	}
-	idle := ns.open(t, lock.RedlockOptions{})
+	idle := ns.open(t, redlock.Options{})
 	if err := idle.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -535,14 +536,14 @@ func TestRedlockCloseWhileHeld(t *testing.T) {
 func TestRedlockServerErrors(t *testing.T) {
 	t.Parallel()
 	ns := startNodes(t, 3)
-	c := ns.open(t, lock.RedlockOptions{NodeTimeout: 5 * time.Second})
+	c := ns.open(t, redlock.Options{NodeTimeout: 5 * time.Second})
 	ctx := t.Context()
 	ns.near[0].RPush(ctx, "k", "a")
 	mustRelease(t, mustAcquire(t, c, "k", lease()))
 	ns.near[2].RPush(ctx, "k", "a")
 	began := time.Now()
 	_, err := c.Acquire(ctx, "k", lease())
-	failed, ok := errors.AsType[*lock.QuorumError](err)
+	failed, ok := errors.AsType[*redlock.QuorumError](err)
 	wrong := 0
 	if ok {
 		for _, n := range failed.Nodes { // one that a loaded machine keeps waiting is no answer

@@ -1,4 +1,4 @@
-package lock
+package redlock
 
 import (
 	"context"
@@ -13,11 +13,13 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/locksteward/locksteward/lock"
+	"github.com/locksteward/locksteward/lock/internal/backend"
 	"github.com/locksteward/locksteward/lock/internal/transport"
 )
 
-// DefaultNodeTimeout is the most that a node of a Redlock client is waited for,
-// unless RedlockOptions.NodeTimeout says otherwise.
+// DefaultNodeTimeout is the most that a node is waited for, unless
+// Options.NodeTimeout says otherwise.
 const DefaultNodeTimeout = 50 * time.Millisecond
 
 // minNodeTimeout is the least of a short lease.
@@ -26,15 +28,15 @@ const minNodeTimeout = 5 * time.Millisecond
 // maxNodes is how many masters a Redlock client takes.
 const maxNodes = 31
 
-// RedlockOptions tune a client of [NewRedlock]. The zero value is usable.
-type RedlockOptions struct {
-	// Options are those of [New]. Votes do not share round trips: they would be late
+// Options tune a client of [New]. The zero value is usable.
+type Options struct {
+	// Options are those of [lock.New]. Votes do not share round trips: they would be late
 	// together. The default of PoolSize is that of the
 	// node with the smallest pool; it bounds acquires, and each node has that many
 	// connections. Waiters look again after 50 to 250 ms, or PollInterval if that
 	// is less. Timeout is the time within which an acquire that gets no majority has
 	// failed.
-	Options
+	lock.Options
 	// NodeTimeout is how long one node is waited for in one round; an acquire has
 	// two, which take Options.Timeout at most. It must cover a new connection (TCP,
 	// TLS, AUTH, INFO) and one script. 1 ms to 10 s; default: a twentieth of the TTL,
@@ -51,19 +53,19 @@ type RedlockOptions struct {
 	AllowEven bool
 }
 
-// NewRedlock returns a client that takes each lock on a majority of nodes:
+// New returns a client that takes each lock on a majority of nodes:
 // independent masters, none of which replicates another. Its methods are those
-// of a client of [New], with these differences: there is no queue, since the nodes
+// of a client of [lock.New], with these differences: there is no queue, since the nodes
 // would not agree on one, so that waiters poll, in no order, and cannot be seen
 // from outside; a forced release is noticed at the next renewal; and a failed
 // call may be a [*QuorumError].
 //
 // An odd number of 3 to 31 nodes is wanted; they must be different servers,
 // which is checked by address here and by their run_id when they are connected
-// to: two that are one are [ErrInvalid] then, from each acquire.
+// to: two that are one are [lock.ErrInvalid] then, from each acquire.
 //
-// NewRedlock sends nothing; errors are [ErrInvalid], and name all that is wrong.
-func NewRedlock(nodes []*redis.Client, opts RedlockOptions) (*Client, error) {
+// New sends nothing; errors are [lock.ErrInvalid], and name all that is wrong.
+func New(nodes []*redis.Client, opts Options) (*lock.Client, error) {
 	if err := checkNodes(nodes, opts.AllowEven); err != nil {
 		return nil, fmt.Errorf("new redlock client: %w", err)
 	}
@@ -71,22 +73,21 @@ func NewRedlock(nodes []*redis.Client, opts RedlockOptions) (*Client, error) {
 	for _, n := range nodes {
 		size = min(size, n.Options().PoolSize)
 	}
-	opts.Options = opts.Options.withDefaults(size)
-	if err := errors.Join(opts.check(), opts.Options.validate()); err != nil {
+	c, err := lock.NewWithBackend(opts.Options, size, opts.check(), func(h backend.Host) backend.Backend {
+		q := newQuorum(h, len(nodes), opts.NodeTimeout, opts.MinUptime)
+		for i, rdb := range nodes {
+			q.connect(q.nodes[i], rdb)
+		}
+		return q
+	})
+	if err != nil {
 		return nil, fmt.Errorf("new redlock client: %w", err)
 	}
-	q := newQuorum(len(nodes), opts.NodeTimeout, opts.MinUptime)
-	for i, rdb := range nodes {
-		q.connect(i, rdb, opts.Options)
-	}
-	c := newClient(opts.Options, q, newClock())
-	c.quorum, c.remint, q.c = q, true, c
 	return c, nil
 }
 
 // connect opens the library's own client of a node.
-func (q *quorum) connect(i int, rdb *redis.Client, o Options) {
-	n := q.nodes[i]
+func (q *quorum) connect(n *node, rdb *redis.Client) {
 	opt := *rdb.Options()
 	n.addr = opt.Addr
 	theirs := opt.OnConnect
@@ -100,16 +101,16 @@ func (q *quorum) connect(i int, rdb *redis.Client, o Options) {
 	}
 	// A request does not wait for a dial longer than for its node; the dial may
 	// take its time, for the next one.
-	o.Timeout = max(min(o.Timeout, time.Second), q.nodeTimeout)
-	s := transport.OpenNode(&opt, transport.Options{Timeout: o.Timeout, PoolSize: o.PoolSize, MaxInFlight: o.PoolSize})
-	n.db, n.server = s, s
+	timeout := max(min(q.host.Timeout, time.Second), q.nodeTimeout)
+	s := transport.OpenNode(&opt, transport.Options{Timeout: timeout, PoolSize: q.host.PoolSize, MaxInFlight: q.host.PoolSize})
+	n.server = s
 }
 
 // check reports all problems of what is not in Options.
-func (o *RedlockOptions) check() error {
+func (o *Options) check() error {
 	var errs []error
 	bad := func(format string, args ...any) {
-		errs = append(errs, fmt.Errorf("%w: RedlockOptions."+format, append([]any{ErrInvalid}, args...)...))
+		errs = append(errs, fmt.Errorf("%w: redlock.Options."+format, append([]any{lock.ErrInvalid}, args...)...))
 	}
 	if o.NodeTimeout != 0 && (o.NodeTimeout < time.Millisecond || o.NodeTimeout > 10*time.Second) {
 		bad("NodeTimeout: want 1ms to 10s, or 0 for the default, got %s", o.NodeTimeout)
@@ -124,15 +125,15 @@ func (o *RedlockOptions) check() error {
 func checkNodes(nodes []*redis.Client, allowEven bool) error {
 	var errs []error
 	bad := func(format string, args ...any) {
-		errs = append(errs, fmt.Errorf("%w: "+format, append([]any{ErrInvalid}, args...)...))
+		errs = append(errs, fmt.Errorf("%w: "+format, append([]any{lock.ErrInvalid}, args...)...))
 	}
 	switch n := len(nodes); {
 	case n < 3:
-		bad("nodes: want at least 3 independent masters, got %d (hint: use New for one)", n)
+		bad("nodes: want at least 3 independent masters, got %d (hint: use lock.New for one)", n)
 	case n > maxNodes:
 		bad("nodes: want at most %d, got %d", maxNodes, n)
 	case n%2 == 0 && !allowEven:
-		bad("nodes: want an odd number, got %d, which survive no more failures than %d (hint: RedlockOptions.AllowEven accepts them)", n, n-1)
+		bad("nodes: want an odd number, got %d, which survive no more failures than %d (hint: redlock.Options.AllowEven accepts them)", n, n-1)
 	}
 	first := map[string]int{}
 	for i, rdb := range nodes {
@@ -176,20 +177,4 @@ func serverAddr(o *redis.Options) string {
 		host = "localhost"
 	}
 	return "tcp " + net.JoinHostPort(host, port)
-}
-
-// refuse says what a Redlock client does not do; q may be nil.
-func (q *quorum) refuse(l Lease) error {
-	if q == nil {
-		return nil
-	}
-	return q.tooLong(l.TTL)
-}
-
-// tooLong refuses a lease that a node could forget and vote against.
-func (q *quorum) tooLong(ttl time.Duration) error {
-	if q.minUptime > 0 && ttl > q.minUptime {
-		return fmt.Errorf("%w: Lease.TTL: want at most RedlockOptions.MinUptime, %s, got %s", ErrInvalid, q.minUptime, ttl)
-	}
-	return nil
 }

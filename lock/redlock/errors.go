@@ -1,14 +1,17 @@
-package lock
+package redlock
 
 import (
 	"errors"
 	"fmt"
 	"strings"
+
+	"github.com/locksteward/locksteward/lock"
+	"github.com/locksteward/locksteward/lock/internal/backend"
 )
 
-// QuorumError is a call of a [NewRedlock] client for which too few nodes gave
+// QuorumError is a call of a [New] client for which too few nodes gave
 // their vote. errors.Is and errors.As find what each node said: a
-// [*ServerError], [ErrUnknown] where no reply came.
+// [*lock.ServerError], [lock.ErrUnknown] where no reply came.
 //
 // An acquire that fails so was given back on all nodes; where that was not
 // certain in time, the library goes on in the background until the lock's TTL. A release
@@ -18,7 +21,7 @@ type QuorumError struct {
 	Key  string // lock
 	Need int    // votes, of all nodes
 	Got  int
-	// Nodes are those that did not give their vote, in the order of [NewRedlock].
+	// Nodes are those that did not give their vote, in the order given to [New].
 	Nodes []NodeError
 }
 
@@ -55,20 +58,20 @@ func (e *QuorumError) Temporary() bool {
 }
 
 // effect is what a failed round may have done, for who may repeat it.
-func (e *QuorumError) effect() effect {
+func (e *QuorumError) effect() backend.Effect {
 	switch {
-	case e.Op != acquireScript.Op && errors.Is(e, ErrUnknown):
-		return effectUnknown
+	case e.Op != opAcquire && errors.Is(e, lock.ErrUnknown):
+		return backend.EffectUnknown
 	case e.Temporary():
-		return effectRetry // an acquire was given back
+		return backend.EffectRetry // an acquire was given back
 	default:
-		return effectNone
+		return backend.EffectNone
 	}
 }
 
-// NodeError is what one node of a [NewRedlock] client said.
+// NodeError is what one node said.
 type NodeError struct {
-	Node int    // place in the nodes given to NewRedlock
+	Node int    // place in the nodes given to [New]
 	Addr string // of its server
 	Err  error
 }
@@ -76,7 +79,7 @@ type NodeError struct {
 // Error names the node.
 func (e *NodeError) Error() string {
 	err := e.Err
-	if reply, ok := errors.AsType[*ServerError](err); ok {
+	if reply, ok := errors.AsType[*lock.ServerError](err); ok {
 		err = reply.Err // lock and operation are named already
 	}
 	return fmt.Sprintf("nodes[%d] %s: %s", e.Node, e.Addr, err)
@@ -90,8 +93,8 @@ func (e *NodeError) Temporary() bool {
 	if _, refused := errors.AsType[guardError](e.Err); refused {
 		return false
 	}
-	if reply, ok := errors.AsType[*ServerError](e.Err); ok {
+	if reply, ok := errors.AsType[*lock.ServerError](e.Err); ok {
 		return reply.Temporary()
 	}
-	return !errors.Is(e.Err, ErrClosed)
+	return !errors.Is(e.Err, lock.ErrClosed)
 }

@@ -1,4 +1,4 @@
-package lock
+package redlock
 
 import (
 	"context"
@@ -10,21 +10,29 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/locksteward/locksteward/lock"
+	"github.com/locksteward/locksteward/lock/internal/backend"
 	"github.com/locksteward/locksteward/lock/internal/transport"
 )
+
+// server is the connections to a node.
+type server interface {
+	Eval(ctx context.Context, s *transport.Script, keys []string, args []any) (any, error)
+	Delete(ctx context.Context, key string) error
+	Close() error
+}
 
 // node is one of the masters of a Redlock client.
 type node struct {
 	index   int
 	addr    string
-	db      evaler
-	server  *transport.Server // nil where db is a test's
-	janitor *janitor
+	server  server
+	cleaner *cleaner
 
 	// The rest is under quorum.mu: the process that answers there, "" if it does
 	// not say, and since when it can be relied upon.
 	runID   string
-	started instant
+	started time.Time
 	met     bool
 }
 
@@ -44,11 +52,11 @@ type sameServer struct {
 
 func (e *sameServer) Error() string {
 	return fmt.Sprintf("%s: nodes[%d] (%s) and nodes[%d] (%s) are the same server (run_id %s)",
-		ErrInvalid, e.i, e.a1, e.j, e.a2, e.runID)
+		lock.ErrInvalid, e.i, e.a1, e.j, e.a2, e.runID)
 }
 
-// Is answers to [ErrInvalid].
-func (e *sameServer) Is(target error) bool { return target == ErrInvalid }
+// Is answers to [lock.ErrInvalid].
+func (e *sameServer) Is(target error) bool { return target == lock.ErrInvalid }
 
 // meet runs on each new connection to n: who is it, and since when? All
 // connections break when a server restarts, so that no vote of a new process is
@@ -61,7 +69,7 @@ func (q *quorum) meet(ctx context.Context, n *node, cn *redis.Conn) error {
 		case refused && q.minUptime == 0:
 			return nil
 		case refused:
-			return guardError("read its uptime: " + err.Error() + " (hint: RedlockOptions.MinUptime needs the command INFO)")
+			return guardError("read its uptime: " + err.Error() + " (hint: redlock.Options.MinUptime needs the command INFO)")
 		default:
 			return err
 		}
@@ -80,14 +88,14 @@ func (q *quorum) meet(ctx context.Context, n *node, cn *redis.Conn) error {
 		}
 	}
 	if uptime < 0 && q.minUptime > 0 {
-		return guardError("read its uptime: INFO does not tell uptime_in_seconds (hint: leave RedlockOptions.MinUptime at 0)")
+		return guardError("read its uptime: INFO does not tell uptime_in_seconds (hint: leave redlock.Options.MinUptime at 0)")
 	}
 	// Start and present are whole seconds each: it may be up for one less.
-	return q.introduce(n, runID, q.now().add(time.Second-time.Duration(max(0, uptime))*time.Second))
+	return q.introduce(n, runID, time.Now().Add(time.Second-time.Duration(max(0, uptime))*time.Second))
 }
 
 // introduce notes who n is, unless another node is the same.
-func (q *quorum) introduce(n *node, runID string, started instant) error {
+func (q *quorum) introduce(n *node, runID string, started time.Time) error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for _, o := range q.nodes {
@@ -111,31 +119,31 @@ func (q *quorum) introduce(n *node, runID string, started instant) error {
 }
 
 // tooYoung says why a vote of n at the moment at does not count; nil if it does.
-func (q *quorum) tooYoung(n *node, at instant) error {
+func (q *quorum) tooYoung(n *node, at time.Time) error {
 	if q.minUptime == 0 {
 		return nil
 	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	up := max(0, at.mono-n.started.mono)
+	up := max(0, at.Sub(n.started))
 	if n.met && up >= q.minUptime {
 		return nil
 	}
-	return guardError(fmt.Sprintf("up for %s, votes after %s (RedlockOptions.MinUptime)", up.Round(time.Second), q.minUptime))
+	return guardError(fmt.Sprintf("up for %s, votes after %s (redlock.Options.MinUptime)", up.Round(time.Second), q.minUptime))
 }
 
 // nodeFailure turns a failed round trip to one node into an error, and says what
 // the node may have done.
-func nodeFailure(op, key string, err error) (effect, error) {
+func (q *quorum) nodeFailure(op, key string, err error) (backend.Effect, error) {
 	if g, ok := errors.AsType[guardError](err); ok {
-		return effectNone, g
+		return backend.EffectNone, g
 	}
-	eff, failure := judge(op, key, err)
-	if reply, ok := errors.AsType[*ServerError](failure); ok {
-		return eff, reply
+	effect, failure := q.host.Classify(op, key, err)
+	if reply, ok := errors.AsType[*lock.ServerError](failure); ok {
+		return effect, reply
 	}
-	if eff == effectUnknown {
-		return eff, fmt.Errorf("%w: %w", ErrUnknown, err)
+	if effect == backend.EffectUnknown {
+		return effect, fmt.Errorf("%w: %w", lock.ErrUnknown, err)
 	}
-	return eff, err
+	return effect, err
 }

@@ -1,4 +1,4 @@
-package lock_test
+package redlock_test
 
 import (
 	"context"
@@ -6,20 +6,27 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/alicebob/miniredis/v2"
 	"github.com/redis/go-redis/v9"
 
 	"github.com/locksteward/locksteward/lock"
+	"github.com/locksteward/locksteward/lock/redlock"
 )
 
-func ExampleNewRedlock() {
+func ExampleNew() {
 	// Independent masters: none replicates another.
 	var nodes []*redis.Client
 	for range 3 {
-		rdb, stop := exampleClient()
-		defer stop()
+		srv, err := miniredis.Run()
+		if err != nil {
+			panic(err)
+		}
+		defer srv.Close()
+		rdb := redis.NewClient(&redis.Options{Addr: srv.Addr()})
+		defer rdb.Close() //nolint:errcheck // An example.
 		nodes = append(nodes, rdb)
 	}
-	client, err := lock.NewRedlock(nodes, lock.RedlockOptions{
+	client, err := redlock.New(nodes, redlock.Options{
 		Options:     lock.Options{App: "billing"},
 		NodeTimeout: 200 * time.Millisecond,
 	})
@@ -30,7 +37,7 @@ func ExampleNewRedlock() {
 
 	ctx := context.Background()
 	h, err := client.Acquire(ctx, "lock:order:42", lock.Lease{TTL: 30 * time.Second})
-	if failed, ok := errors.AsType[*lock.QuorumError](err); ok {
+	if failed, ok := errors.AsType[*redlock.QuorumError](err); ok {
 		for _, n := range failed.Nodes {
 			fmt.Println(n.Node, n.Addr, n.Err)
 		}

@@ -1,4 +1,4 @@
-package lock
+package redlock
 
 import (
 	"context"
@@ -9,6 +9,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/locksteward/locksteward/lock"
+	"github.com/locksteward/locksteward/lock/internal/backend"
 	"github.com/locksteward/locksteward/lock/internal/transport"
 )
 
@@ -22,10 +24,10 @@ var (
 // with what a majority of them says. A majority is one of all nodes that were
 // given, whether they are up or not.
 //
-// What one acquisition may have left on a node is known by its trail, and
-// removed by the node's janitor if the release itself could not.
+// What one acquisition may have left on a node is known by its track, and
+// removed by the node's cleaner if the release itself could not.
 type quorum struct {
-	c           *Client
+	host        backend.Host
 	nodes       []*node
 	need        int
 	nodeTimeout time.Duration // 0: by the TTL
@@ -38,56 +40,99 @@ type quorum struct {
 	same atomic.Pointer[sameServer]
 
 	mu     sync.Mutex
-	trails map[string]*trail // by value of the lock
-	sweep  int               // trails at which to look for old ones
+	tracks map[string]*track // by value of the lock
+	sweep  int               // tracks at which to look for old ones
 }
 
-func newQuorum(nodes int, nodeTimeout, minUptime time.Duration) *quorum {
+func newQuorum(h backend.Host, nodes int, nodeTimeout, minUptime time.Duration) *quorum {
 	q := &quorum{
+		host:        h,
 		need:        nodes/2 + 1,
 		nodeTimeout: nodeTimeout,
 		minUptime:   minUptime,
-		trails:      map[string]*trail{},
+		tracks:      map[string]*track{},
 		sweep:       minSweep,
 	}
 	for i := range nodes {
 		n := &node{index: i}
-		n.janitor = &janitor{q: q, n: n, chores: map[string]*chore{}, kick: make(chan struct{}, 1)}
+		n.cleaner = &cleaner{q: q, n: n, tasks: map[string]*task{}, kick: make(chan struct{}, 1)}
 		q.nodes = append(q.nodes, n)
 	}
 	return q
 }
 
-// close closes the connections.
-func (q *quorum) close() error {
-	var errs []error
-	for _, n := range q.nodes {
-		if n.server != nil {
-			errs = append(errs, n.server.Client().Close())
-		}
-	}
-	return errors.Join(errs...)
-}
+// What the client's scripts do (transport.Script.Op), and places in their arguments: the
+// value is the first of acquire, renew and release.
+const (
+	opAcquire = "acquire"
+	opRenew   = "renew"
+	opRelease = "release"
+	opBeat    = "heartbeat"
 
-// eval is one round of votes; two for an acquire.
-func (q *quorum) Eval(ctx context.Context, s *transport.Script, keys []string, args []any) (any, error) {
+	argValue    = 0
+	acquireID   = 1
+	acquireTTL  = 2
+	acquireTail = 4
+	renewTTL    = 1
+)
+
+// Eval is one round of votes; two for an acquire.
+func (q *quorum) Eval(ctx context.Context, s *transport.Script, keys []string, args []any) (reply any, err error) {
 	// A request that was given up may still be written when its caller has gone
 	// on: nothing of the caller's is pointed at.
 	args = settled(args)
-	switch s {
-	case acquireScript:
-		return q.acquire(ctx, keys, args)
-	case renewScript:
-		return q.renew(ctx, keys, args)
-	case releaseScript:
-		return q.release(ctx, keys, args)
-	case beatScript:
-		return q.beat(ctx, keys, args)
-	case leaveScript:
-		return int64(0), nil // nobody was recorded
+	switch s.Op {
+	case opAcquire:
+		reply, err = q.acquire(ctx, s, keys, args)
+	case opRenew:
+		reply, err = q.renew(ctx, s, keys, args)
+	case opRelease:
+		reply, err = q.release(ctx, keys, args)
+	case opBeat:
+		reply, err = q.beat(ctx, s, keys, args)
 	default:
-		return nil, fmt.Errorf("%w: script %s", ErrInvalid, s.Op)
+		err = fmt.Errorf("%w: script %s", lock.ErrInvalid, s.Op)
 	}
+	if e, ok := errors.AsType[*QuorumError](err); ok {
+		err = &backend.Failure{Effect: e.effect(), Err: e}
+	}
+	return reply, err
+}
+
+// CheckTTL refuses a lease that a node could forget and vote against.
+func (q *quorum) CheckTTL(ttl time.Duration) error {
+	if q.minUptime > 0 && ttl > q.minUptime {
+		return fmt.Errorf("%w: Lease.TTL: want at most redlock.Options.MinUptime, %s, got %s", lock.ErrInvalid, q.minUptime, ttl)
+	}
+	return nil
+}
+
+// Delete deletes a key on all nodes, as far as they answer.
+func (q *quorum) Delete(ctx context.Context, key string) error {
+	q.wg.Wait() // a heartbeat that a majority has answered is still on its way to others
+	errs := make([]error, len(q.nodes))
+	var wg sync.WaitGroup
+	for i, n := range q.nodes {
+		wg.Go(func() {
+			ctx, cancel := context.WithTimeout(ctx, q.patience(0))
+			defer cancel()
+			if err := n.server.Delete(ctx, key); err != nil {
+				errs[i] = &NodeError{Node: i, Addr: n.addr, Err: err}
+			}
+		})
+	}
+	wg.Wait()
+	return errors.Join(errs...)
+}
+
+// Close waits for the requests on their way and closes the connections.
+func (q *quorum) Close() error {
+	q.wg.Wait()
+	var errs []error
+	for _, n := range q.nodes {
+		errs = append(errs, n.server.Close())
+	}
+	return errors.Join(errs...)
 }
 
 // settled returns args without pointers.
@@ -121,15 +166,15 @@ func (q *quorum) patience(ttl time.Duration) time.Duration {
 // share is how long a node may take in each of the two rounds of an acquire,
 // which end within Options.Timeout.
 func (q *quorum) share(ttl time.Duration) time.Duration {
-	return min(q.patience(ttl), q.c.opts.Timeout/2)
+	return min(q.patience(ttl), q.host.Timeout/2)
 }
 
-// spare is what must be left of Options.Timeout for an acquire of a lease of ttl
+// Spare is what must be left of Options.Timeout for an acquire of a lease of ttl
 // to be tried once more: its two rounds, so that votes are agreed upon or taken
 // back before the caller is told. Where nodes have so long that this is most of
 // the time, the last attempt is cut short instead.
-func (q *quorum) spare(ttl time.Duration) time.Duration {
-	return min(2*q.share(ttl), q.c.opts.Timeout/4)
+func (q *quorum) Spare(ttl time.Duration) time.Duration {
+	return min(2*q.share(ttl), q.host.Timeout/4)
 }
 
 // answer is what came of a request to one node.
@@ -176,7 +221,7 @@ func (q *quorum) ask(ctx context.Context, nodes []*node, r round) time.Duration 
 			sub, cancel := context.WithDeadline(detached, until)
 			defer cancel()
 			a := answer{node: n}
-			a.reply, a.err = n.db.Eval(sub, r.script, r.keys, r.args)
+			a.reply, a.err = n.server.Eval(sub, r.script, r.keys, r.args)
 			if r.note != nil {
 				r.note(a)
 			}
@@ -208,27 +253,4 @@ func (q *quorum) ask(ctx context.Context, nodes []*node, r round) time.Duration 
 		}
 	}
 	return waited()
-}
-
-// now is the client's clock.
-func (q *quorum) now() instant { return q.c.clock.now() }
-
-// forget deletes a key on all nodes, as far as they answer.
-func (q *quorum) forget(ctx context.Context, key string) error {
-	errs := make([]error, len(q.nodes))
-	var wg sync.WaitGroup
-	for i, n := range q.nodes {
-		if n.server == nil {
-			continue
-		}
-		wg.Go(func() {
-			ctx, cancel := context.WithTimeout(ctx, q.patience(0))
-			defer cancel()
-			if err := n.server.Client().Del(ctx, key).Err(); err != nil {
-				errs[i] = &NodeError{Node: i, Addr: n.addr, Err: err}
-			}
-		})
-	}
-	wg.Wait()
-	return errors.Join(errs...)
 }

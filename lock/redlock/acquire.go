@@ -1,4 +1,4 @@
-package lock
+package redlock
 
 import (
 	"cmp"
@@ -7,21 +7,25 @@ import (
 	"slices"
 	"strconv"
 	"time"
+
+	"github.com/locksteward/locksteward/lock"
+	"github.com/locksteward/locksteward/lock/internal/transport"
+	"github.com/locksteward/locksteward/lock/record"
 )
 
 // acquire asks all nodes for the lock. Less than a majority is given back at
 // once, on all of them; a majority agrees on the fence.
-func (q *quorum) acquire(ctx context.Context, keys []string, args []any) (any, error) {
-	ttl := milliseconds(args[argTTL])
-	if err := q.tooLong(ttl); err != nil {
+func (q *quorum) acquire(ctx context.Context, s *transport.Script, keys []string, args []any) (any, error) {
+	ttl := milliseconds(args[acquireTTL])
+	if err := q.CheckTTL(ttl); err != nil {
 		return nil, err
 	}
-	t := q.lay(keys, args, ttl)
-	b := q.ballot(acquireScript.Op, keys[0], t)
+	t := q.newTrack(keys, args, ttl)
+	b := q.ballot(opAcquire, keys[0], t)
 	b.ripe = true
 	patience := q.share(ttl)
 	waited := q.ask(ctx, q.nodes, round{
-		script: acquireScript, keys: keys, args: args, timeout: patience, note: t.asked,
+		script: s, keys: keys, args: args, timeout: patience, note: t.asked,
 		decided: func(a answer) bool {
 			b.count(a)
 			return q.met.Load() && (b.won() || b.lost())
@@ -30,7 +34,7 @@ func (q *quorum) acquire(ctx context.Context, keys []string, args []any) (any, e
 	q.met.Store(true)
 	same := q.same.Load()
 	if same == nil && b.won() {
-		q.keep(t)
+		q.track(t)
 		return strconv.FormatInt(q.raise(ctx, t, b, patience), 10), nil
 	}
 	q.undo(ctx, t, patience)
@@ -53,9 +57,9 @@ func (a answer) list() []any {
 // fence is what a node minted that granted an acquire, now or before.
 func (a answer) fence() int64 {
 	if now, ok := a.reply.(string); ok {
-		return number(now)
+		return transport.Number(now)
 	}
-	return number(at(a.list(), 1))
+	return transport.Number(transport.At(a.list(), 1))
 }
 
 // granted and refused say how a node answered an acquire.
@@ -64,13 +68,13 @@ func (a answer) granted() bool {
 		return a.err == nil
 	}
 	list := a.list()
-	state, ok := at(list, 0).(int64)
+	state, ok := transport.At(list, 0).(int64)
 	return a.err == nil && ok && len(list) >= 2 && state == 2
 }
 
 func (a answer) refused() bool {
 	list := a.list()
-	state, ok := at(list, 0).(int64)
+	state, ok := transport.At(list, 0).(int64)
 	return a.err == nil && ok && len(list) >= 4 && (state == 0 || state == 3)
 }
 
@@ -79,15 +83,15 @@ func (b *ballot) count(a answer) {
 	b.voted[a.node.index] = true
 	switch {
 	case a.granted():
-		b.aye(a)
+		b.voteYes(a)
 		if b.errs[a.node.index] != nil {
 			b.no++ // it will not be older for this round
 		}
 	case a.refused():
 		b.holders = append(b.holders, held{a.node, a.list()})
-		b.nay(a, &b.taken, errNodeTaken)
+		b.voteNo(a, &b.taken, errNodeTaken)
 	case a.err != nil:
-		_, b.errs[a.node.index] = nodeFailure(b.op, b.key, a.err)
+		_, b.errs[a.node.index] = b.q.nodeFailure(b.op, b.key, a.err)
 		b.no++
 	default:
 		b.errs[a.node.index] = errNodeForm
@@ -95,8 +99,14 @@ func (b *ballot) count(a answer) {
 	}
 }
 
+// holderOf reads what a node says of who has the lock.
+func holderOf(list []any) *record.Meta {
+	m, _ := record.Decode(transport.Text(transport.At(list, 4))) // what is malformed is left out
+	return m
+}
+
 // heldThere is what a node says that has the lock for another. It is not
-// [ErrHeld]: one node says nothing about the lock.
+// [lock.ErrHeld]: one node says nothing about the lock.
 func heldThere(list []any) error {
 	if h := holderOf(list); h.ID != "" {
 		return fmt.Errorf("held by %q on %q (pid %d)", h.App, h.Host, h.PID)
@@ -109,23 +119,19 @@ func heldThere(list []any) error {
 func (b *ballot) holder() any {
 	on := map[string]int{}
 	for _, h := range b.holders {
-		on[holderID(h.list)]++
+		on[holderOf(h.list).ID]++
 	}
-	// One that cannot be named says least.
-	delete(on, "")
+	delete(on, "") // one that cannot be named says least
 	return slices.MaxFunc(b.holders, func(x, y held) int {
-		return cmp.Or(cmp.Compare(on[holderID(x.list)], on[holderID(y.list)]), cmp.Compare(left(x.list), left(y.list)))
+		return cmp.Or(cmp.Compare(on[holderOf(x.list).ID], on[holderOf(y.list).ID]), cmp.Compare(left(x.list), left(y.list)))
 	}).list
 }
 
-// holderID is the id in what a node says of a lock that another has.
-func holderID(list []any) string { return holderOf(list).ID }
-
 // left is how long a lease lasts as a node says; without TTL, longer than any.
 func left(list []any) time.Duration {
-	ms := number(at(list, 1))
+	ms := transport.Number(transport.At(list, 1))
 	if ms < 0 {
-		return MaxTTL * 2
+		return lock.MaxTTL * 2
 	}
 	return time.Duration(ms) * time.Millisecond
 }
@@ -133,7 +139,7 @@ func left(list []any) time.Duration {
 // raise writes the highest fence that was minted to a majority and returns it, 0
 // if that fails. The nodes of a later acquire share at least one with those, and
 // it mints a higher one.
-func (q *quorum) raise(ctx context.Context, t *trail, b *ballot, patience time.Duration) int64 {
+func (q *quorum) raise(ctx context.Context, t *track, b *ballot, patience time.Duration) int64 {
 	var highest int64
 	for _, a := range b.yes {
 		highest = max(highest, a.fence())
@@ -169,16 +175,15 @@ func (q *quorum) raise(ctx context.Context, t *trail, b *ballot, patience time.D
 // said no, without regard to the caller's context. It returns when they have
 // answered, or at ctx's end or deadline; what has not been answered by then goes
 // on in the background, and Close waits for it.
-func (q *quorum) undo(ctx context.Context, t *trail, patience time.Duration) {
+func (q *quorum) undo(ctx context.Context, t *track, patience time.Duration) {
 	nodes := t.perhaps()
 	if len(nodes) == 0 {
 		return
 	}
-	keys, args := q.c.freeing(&t.token)
 	answered := 0
 	leave, _ := ctx.Deadline()
 	q.ask(undone{context.WithoutCancel(ctx), ctx.Done()}, nodes, round{
-		script: releaseScript, keys: keys, args: args, timeout: patience, leave: leave, note: t.freed,
+		script: q.host.Release, keys: t.keys, args: t.releaseArgs(), timeout: patience, leave: leave, note: t.freed,
 		decided: func(answer) bool { answered++; return answered == len(nodes) },
 	})
 }

@@ -1,4 +1,4 @@
-package lock
+package redlock
 
 import (
 	"context"
@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/locksteward/locksteward/lock"
 	"github.com/locksteward/locksteward/lock/internal/retry"
 )
 
@@ -18,27 +19,27 @@ import (
 func TestRedlockPartitionFailsInTime(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
-		o              RedlockOptions
+		o              Options
 		caller         time.Duration // 0: no deadline
 		earliest, most time.Duration
 	}{
 		"the caller's time": {
-			RedlockOptions{NodeTimeout: 50 * time.Millisecond},
+			Options{NodeTimeout: 50 * time.Millisecond},
 			420 * time.Millisecond,
 			420 * time.Millisecond, 420 * time.Millisecond,
 		},
 		"the caller's time, in the first round": {
-			RedlockOptions{NodeTimeout: time.Second},
+			Options{NodeTimeout: time.Second},
 			420 * time.Millisecond,
 			420 * time.Millisecond, 420 * time.Millisecond,
 		},
 		"one attempt takes it all": {
-			RedlockOptions{Options: Options{Timeout: 700 * time.Millisecond}, NodeTimeout: time.Second},
+			Options{Options: lock.Options{Timeout: 700 * time.Millisecond}, NodeTimeout: time.Second},
 			0,
 			700 * time.Millisecond, 700 * time.Millisecond,
 		},
 		"attempt after attempt": {
-			RedlockOptions{Options: Options{Timeout: 700 * time.Millisecond}, NodeTimeout: 50 * time.Millisecond},
+			Options{Options: lock.Options{Timeout: 700 * time.Millisecond}, NodeTimeout: 50 * time.Millisecond},
 			0,
 			700*time.Millisecond - 2*50*time.Millisecond, 700 * time.Millisecond,
 		},
@@ -100,7 +101,7 @@ func TestRedlockRefusedIsTriedUntilTheTimeout(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				const timeout = 700 * time.Millisecond
-				k := newCouncil(t, 3, RedlockOptions{Options: Options{Timeout: timeout}, NodeTimeout: nodeTimeout})
+				k := newCouncil(t, 3, Options{Options: lock.Options{Timeout: timeout}, NodeTimeout: nodeTimeout})
 				for _, f := range k.nodes[1:] {
 					f.fails = map[string]error{"acquire": dialError()}
 				}
@@ -131,7 +132,7 @@ func TestRedlockCloseWaitsForVotesTakenBack(t *testing.T) {
 		// The second attempt begins after 245 to 250 ms, and has its votes, or none,
 		// 120 ms later.
 		const timeout, node = 400 * time.Millisecond, 120 * time.Millisecond
-		k := newCouncil(t, 3, RedlockOptions{Options: Options{Timeout: timeout}, NodeTimeout: node})
+		k := newCouncil(t, 3, Options{Options: lock.Options{Timeout: timeout}, NodeTimeout: node})
 		for _, f := range k.nodes[1:] {
 			f.hangs = map[string]bool{"acquire": true, "release": true}
 		}

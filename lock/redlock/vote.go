@@ -1,10 +1,13 @@
-package lock
+package redlock
 
 import (
 	"context"
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/locksteward/locksteward/lock"
+	"github.com/locksteward/locksteward/lock/internal/transport"
 )
 
 // ballot counts the answers of one round.
@@ -12,8 +15,8 @@ type ballot struct {
 	q    *quorum
 	op   string
 	key  string
-	sent instant
-	t    *trail // may be nil
+	sent time.Time
+	t    *track // may be nil
 	ripe bool   // only nodes that have been up long enough may say yes
 
 	yes     []answer // votes that count
@@ -31,17 +34,17 @@ type held struct {
 	list []any
 }
 
-func (q *quorum) ballot(op, key string, t *trail) *ballot {
+func (q *quorum) ballot(op, key string, t *track) *ballot {
 	n := len(q.nodes)
-	return &ballot{q: q, op: op, key: key, t: t, sent: q.now(), errs: make([]error, n), voted: make([]bool, n)}
+	return &ballot{q: q, op: op, key: key, t: t, sent: time.Now(), errs: make([]error, n), voted: make([]bool, n)}
 }
 
 // won says that enough nodes say yes, lost that they no longer can.
 func (b *ballot) won() bool  { return len(b.yes) >= b.q.need }
 func (b *ballot) lost() bool { return len(b.q.nodes)-b.no < b.q.need }
 
-// aye counts a yes, unless the node must not vote yet.
-func (b *ballot) aye(a answer) {
+// voteYes counts a yes, unless the node must not vote yet.
+func (b *ballot) voteYes(a answer) {
 	if err := b.q.tooYoung(a.node, b.sent); b.ripe && err != nil {
 		b.errs[a.node.index] = err
 		return
@@ -49,8 +52,8 @@ func (b *ballot) aye(a answer) {
 	b.yes = append(b.yes, a)
 }
 
-// nay counts a no.
-func (b *ballot) nay(a answer, count *int, why error) {
+// voteNo counts a no.
+func (b *ballot) voteNo(a answer, count *int, why error) {
 	b.no++
 	*count++
 	b.errs[a.node.index] = why
@@ -59,7 +62,7 @@ func (b *ballot) nay(a answer, count *int, why error) {
 // failed notes a node that did not vote. If the acquire certainly had no effect
 // there, it will never say yes.
 func (b *ballot) failed(a answer) {
-	_, b.errs[a.node.index] = nodeFailure(b.op, b.key, a.err)
+	_, b.errs[a.node.index] = b.q.nodeFailure(b.op, b.key, a.err)
 	if b.t != nil && b.t.absent(a.node) {
 		b.no++
 		b.gone++
@@ -69,7 +72,7 @@ func (b *ballot) failed(a answer) {
 var (
 	errNodeGone  = errors.New("the lock is not there")
 	errNodeTaken = errors.New("the key is another's")
-	errNodeForm  = fmt.Errorf("%w: reply of an unknown form", ErrUnknown)
+	errNodeForm  = fmt.Errorf("%w: reply of an unknown form", lock.ErrUnknown)
 )
 
 // tally counts what a node says to a script that compares: 1 yes, 0 the lock is
@@ -80,11 +83,11 @@ func (b *ballot) tally(a answer) {
 	case a.err != nil:
 		b.failed(a)
 	case a.reply == int64(1):
-		b.aye(a)
+		b.voteYes(a)
 	case a.reply == int64(0):
-		b.nay(a, &b.gone, errNodeGone)
+		b.voteNo(a, &b.gone, errNodeGone)
 	case a.reply == int64(-1):
-		b.nay(a, &b.taken, errNodeTaken)
+		b.voteNo(a, &b.taken, errNodeTaken)
 	default:
 		b.errs[a.node.index] = errNodeForm
 	}
@@ -113,7 +116,7 @@ func (b *ballot) failure(waited time.Duration) *QuorumError {
 	for i, n := range b.q.nodes {
 		err := b.errs[i]
 		if err == nil && !b.voted[i] {
-			err = fmt.Errorf("%w: no answer within %s", ErrUnknown, waited)
+			err = fmt.Errorf("%w: no answer within %s", lock.ErrUnknown, waited)
 		}
 		if err != nil {
 			e.Nodes = append(e.Nodes, NodeError{Node: i, Addr: n.addr, Err: err})
@@ -124,34 +127,34 @@ func (b *ballot) failure(waited time.Duration) *QuorumError {
 
 // renew asks for votes on a lease that goes on. A node that has lost the lock is
 // left alone: nothing re-creates it.
-func (q *quorum) renew(ctx context.Context, keys []string, args []any) (any, error) {
+func (q *quorum) renew(ctx context.Context, s *transport.Script, keys []string, args []any) (any, error) {
 	ttl := milliseconds(args[renewTTL])
-	if err := q.tooLong(ttl); err != nil {
+	if err := q.CheckTTL(ttl); err != nil {
 		return nil, err
 	}
-	t := q.trail(text(args[argValue]))
+	t := q.tracked(transport.Text(args[argValue]))
 	if t != nil {
-		t.lasts(q.now().add(ttl))
+		t.lasts(time.Now().Add(ttl))
 	}
-	b := q.ballot(renewScript.Op, keys[0], t)
+	b := q.ballot(opRenew, keys[0], t)
 	b.ripe = true
 	patience := q.patience(ttl)
 	waited := q.ask(ctx, q.nodes, round{
-		script: renewScript, keys: keys, args: args, timeout: patience,
+		script: s, keys: keys, args: args, timeout: patience,
 		decided: func(a answer) bool { b.tally(a); return b.won() || b.lost() },
 	})
 	return b.verdict(waited)
 }
 
 // release frees the lock on all nodes: also on those that never said that they
-// took it. Where the answer is not certain, the node's janitor goes on.
+// took it. Where the answer is not certain, the node's cleaner goes on.
 func (q *quorum) release(ctx context.Context, keys []string, args []any) (any, error) {
-	value := text(args[argValue])
-	t := q.trail(value)
-	b := q.ballot(releaseScript.Op, keys[0], t)
+	value := transport.Text(args[argValue])
+	t := q.tracked(value)
+	b := q.ballot(opRelease, keys[0], t)
 	patience := q.patience(0)
 	r := round{
-		script: releaseScript, keys: keys, args: args, timeout: patience,
+		script: q.host.Release, keys: keys, args: args, timeout: patience,
 		decided: func(a answer) bool { b.tally(a); return b.won() || b.lost() },
 	}
 	if t != nil {
@@ -160,23 +163,23 @@ func (q *quorum) release(ctx context.Context, keys []string, args []any) (any, e
 	waited := q.ask(ctx, q.nodes, r)
 	v, err := b.verdict(waited)
 	if err == nil {
-		q.lift(value)
+		q.untrack(value)
 	}
 	return v, err
 }
 
 // beat writes the heartbeat on all nodes, since those who look see one at a time.
-func (q *quorum) beat(ctx context.Context, keys []string, args []any) (any, error) {
-	b := q.ballot(beatScript.Op, keys[0], nil)
+func (q *quorum) beat(ctx context.Context, s *transport.Script, keys []string, args []any) (any, error) {
+	b := q.ballot(opBeat, keys[0], nil)
 	patience := q.patience(0)
 	waited := q.ask(ctx, q.nodes, round{
-		script: beatScript, keys: keys, args: args, timeout: patience,
+		script: s, keys: keys, args: args, timeout: patience,
 		decided: func(a answer) bool {
 			b.voted[a.node.index] = true
 			switch {
 			case a.err != nil:
 				b.failed(a)
-			case text(a.reply) == "":
+			case transport.Text(a.reply) == "":
 				b.errs[a.node.index] = errNodeForm
 			default:
 				b.yes = append(b.yes, a)

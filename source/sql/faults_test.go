@@ -2,6 +2,7 @@ package sqlsource_test
 
 import (
 	"fmt"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/locksteward/locksteward"
 	"github.com/locksteward/locksteward/internal/testkit/testpg"
+	"github.com/locksteward/locksteward/internal/testkit/testredis"
 	"github.com/locksteward/locksteward/source"
 	sqlsource "github.com/locksteward/locksteward/source/sql"
 )
@@ -267,6 +269,43 @@ func TestServerAway(t *testing.T) {
 	}
 	if len(after.Endings) != 1 || after.Endings[0].Lock.Key != "advisory:postgres:1" {
 		t.Errorf("ended %+v, want the session lock", after.Endings)
+	}
+}
+
+// A network that is cut, silent or swallows answers ends no lock; recovery takes one sweep.
+func TestNetworkAway(t *testing.T) {
+	t.Parallel()
+	dsn := testpg.Database(t)
+	db := open(t, dsn)
+	must(t, db, libraryTables[6].create)
+	must(t, db, libraryTables[6].take)
+	u, err := url.Parse(dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	proxy := testredis.NewProxy(t, filepath.Join(u.Query().Get("host"), ".s.PGSQL."+u.Query().Get("port")))
+	through := "postgres://postgres@" + proxy.Addr() + "/" + nameOf(dsn)
+	s := scan(t, through, sqlsource.Options{Timeout: time.Second})
+	r := releaser(t, through, sqlsource.Options{Digest: digest, Timeout: time.Second})
+	l := find(sweep(t, s).Locks, "public.schema_lock:1486364155")
+	for name, fault := range map[string]struct{ begin, end func() }{
+		"cut":     {proxy.Cut, proxy.Heal},
+		"frozen":  {func() { proxy.Freeze(true) }, func() { proxy.Freeze(false) }},
+		"silent":  {func() { proxy.DropReplies(true) }, func() { proxy.DropReplies(false) }},
+		"ignored": {func() { proxy.DropRequests(true) }, func() { proxy.DropRequests(false) }},
+	} {
+		fault.begin()
+		got, err := s.Sweep(t.Context())
+		if err == nil || len(got.Endings) != 0 || s.State().Reason == "" {
+			t.Errorf("%s: ended %+v, reason %q, %v", name, got.Endings, s.State().Reason, err)
+		}
+		if out, err := r.Release(t.Context(), frozen("r-"+name, l)); err != nil || out.State != locksteward.RequestFailed {
+			t.Errorf("%s: release %+v, %v", name, out, err)
+		}
+		fault.end()
+		if after := sweep(t, s); find(after.Locks, l.Key) == nil || len(after.Endings) != 0 {
+			t.Errorf("after %s: %+v", name, after)
+		}
 	}
 }
 

@@ -98,5 +98,17 @@ func Open(login source.Login, opts Options) (*Source, error) {
 // Ping asks the server for a sign of life.
 func (d *database) Ping(ctx context.Context) error { return d.db.PingContext(ctx) }
 
+// within bounds a statement on our side of the network: a server that is there ends it sooner.
+func (d *database) within(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(ctx, d.opts.Timeout+time.Second)
+}
+
+// now reads what the server is now.
+func (d *database) now(ctx context.Context, db querier) (state, error) {
+	ctx, cancel := d.within(ctx)
+	defer cancel()
+	return d.dialect.state(ctx, db)
+}
+
 // Close ends the connection.
 func (d *database) Close() error { return d.db.Close() }

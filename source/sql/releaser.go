@@ -137,7 +137,7 @@ type standing struct {
 func (r *Releaser) lookAt(ctx context.Context, conn *sql.Conn, name string) (standing, error) {
 	var out standing
 	var err error
-	if out.state, err = r.dialect.state(ctx, conn); err != nil {
+	if out.state, err = r.now(ctx, conn); err != nil {
 		return out, err
 	}
 	plan, err := r.look(ctx, conn, out.state)

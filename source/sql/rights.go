@@ -19,7 +19,7 @@ type Check struct {
 
 // Check reports what of the database can be read.
 func (s *Source) Check(ctx context.Context) []Check {
-	st, err := s.dialect.state(ctx, s.db)
+	st, err := s.now(ctx, s.db)
 	if err != nil {
 		return []Check{{Name: "database", Detail: s.Explain(err)}}
 	}
@@ -51,7 +51,7 @@ func (r *Releaser) Check(ctx context.Context) []Check {
 		return []Check{{Name: "database", Detail: r.Explain(err)}}
 	}
 	defer func() { _ = conn.Close() }()
-	st, err := r.dialect.state(ctx, conn)
+	st, err := r.now(ctx, conn)
 	if err != nil {
 		return []Check{{Name: "database", Detail: r.Explain(err)}}
 	}
@@ -106,7 +106,7 @@ func Rights(ctx context.Context, login source.Login, opts Options) (string, erro
 	defer func() { _ = s.Close() }()
 	var tables []*lockTable
 	note := ""
-	st, err := s.dialect.state(ctx, s.db)
+	st, err := s.now(ctx, s.db)
 	if err == nil {
 		tables, err = s.tables(ctx)
 	}
@@ -118,6 +118,8 @@ func Rights(ctx context.Context, login source.Login, opts Options) (string, erro
 
 // tables returns all lock tables of the database, whether they may be read or not.
 func (d *database) tables(ctx context.Context) ([]*lockTable, error) {
+	ctx, cancel := d.within(ctx)
+	defer cancel()
 	all := append(slices.Clone(d.opts.Tables), Shipped()...)
 	relations, err := d.dialect.relations(ctx, d.db, names(all))
 	if err != nil {

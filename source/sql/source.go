@@ -153,6 +153,8 @@ func (s *Source) find(ctx context.Context, st state) (plan, error) {
 
 // look looks for the lock tables of the database.
 func (d *database) look(ctx context.Context, db querier, st state) (plan, error) {
+	ctx, cancel := d.within(ctx)
+	defer cancel()
 	tables := append(slices.Clone(d.opts.Tables), Shipped()...)
 	relations, err := d.dialect.relations(ctx, db, names(tables))
 	if err != nil {
@@ -222,6 +224,8 @@ func (d *database) partOf(tables []Table, rel relation) (p *part, i int, closed 
 
 // read reads one part; with names, at least the locks of those.
 func (d *database) read(ctx context.Context, db querier, p *part, st state, names []string) (snapshot, error) {
+	ctx, cancel := d.within(ctx)
+	defer cancel()
 	switch {
 	case p.err != nil:
 		return snapshot{}, p.err

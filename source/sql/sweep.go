@@ -23,7 +23,7 @@ func (s *Source) Sweep(ctx context.Context, _ source.SweepOptions, sink source.S
 	}
 	began := time.Now()
 	defer s.rests(began)
-	st, err := s.dialect.state(ctx, s.db)
+	st, err := s.now(ctx, s.db)
 	if err != nil {
 		return nil, err
 	}
@@ -147,6 +147,8 @@ func (s *Source) lookForHolders(ctx context.Context, st state, snapshots []snaps
 	var connected map[string]int
 	var err error
 	if len(addrs) > 0 && st.sessions {
+		ctx, cancel := s.within(ctx)
+		defer cancel()
 		connected, err = s.dialect.addrs(ctx, s.db)
 	}
 	s.mu.Lock()
@@ -179,7 +181,7 @@ func (s *Source) Read(ctx context.Context, names []string, paced bool) ([]source
 	s.mu.Unlock()
 	if len(plan.parts) == 0 { // before the first sweep
 		var err error
-		if st, err = s.dialect.state(ctx, s.db); err != nil {
+		if st, err = s.now(ctx, s.db); err != nil {
 			return nil, err
 		}
 		if plan, err = s.find(ctx, st); err != nil {

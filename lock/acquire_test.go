@@ -293,7 +293,7 @@ func TestWaiterPollsWhereNothingIsPushed(t *testing.T) {
 	b := setup(t, lock.Options{}, testredis.WithACL("app on >secret ~* resetchannels +@all"))
 	rdb := b.srv.ClientAs(t, "app", "secret")
 	events := &recorder{}
-	c := open(t, rdb, lock.Options{PollInterval: 20 * time.Millisecond, OnEvent: events.add})
+	c := open(t, rdb, lock.Options{OnEvent: events.add})
 	h := mustAcquire(t, c, "k", lease())
 	got := make(chan error, 1)
 	go func() {
@@ -353,7 +353,7 @@ func TestCancelWhileWaitingLeavesNothing(t *testing.T) {
 // Observers may come and go; a call that waited says so.
 func TestObserve(t *testing.T) {
 	t.Parallel()
-	b := setup(t, lock.Options{PollInterval: 20 * time.Millisecond})
+	b := setup(t, lock.Options{})
 	seen := &recorder{}
 	stop := b.client.Observe(seen.add)
 	h := mustAcquire(t, b.client, "k", lock.Lease{TTL: 30 * time.Second, Trace: "00-aa-bb-01"})

@@ -125,7 +125,7 @@ func line(t *testing.T, lines <-chan string, within time.Duration) string {
 // fault: 1
 func TestStoppedHolderKnowsAtItsFirstLook(t *testing.T) {
 	t.Parallel()
-	b := setup(t, lock.Options{PollInterval: 50 * time.Millisecond})
+	b := setup(t, lock.Options{})
 	cmd, lines := startChild(t, b.srv.URL(), "job", 500*time.Millisecond)
 	first := line(t, lines, 20*time.Second)
 	if !strings.HasPrefix(first, "held ") {
@@ -163,7 +163,7 @@ func TestStoppedHolderKnowsAtItsFirstLook(t *testing.T) {
 // it then.
 func TestKilledHolderFreesAfterTTL(t *testing.T) {
 	t.Parallel()
-	b := setup(t, lock.Options{PollInterval: time.Minute})
+	b := setup(t, lock.Options{})
 	cmd, lines := startChild(t, b.srv.URL(), "job", time.Second)
 	if got := line(t, lines, 20*time.Second); !strings.HasPrefix(got, "held ") {
 		t.Fatalf("child: %s", got)

@@ -20,8 +20,8 @@ func TestCluster(t *testing.T) {
 	t.Parallel()
 	cluster := testredis.StartCluster(t)
 	rdb := cluster.Client(t)
-	c := open(t, rdb, lock.Options{PollInterval: time.Minute})
-	other := open(t, rdb, lock.Options{PollInterval: time.Minute})
+	c := open(t, rdb, lock.Options{})
+	other := open(t, rdb, lock.Options{})
 
 	var wg sync.WaitGroup
 	for i := range 60 {
@@ -91,7 +91,7 @@ func TestSentinelFailover(t *testing.T) {
 	t.Parallel()
 	sentinel := testredis.StartSentinel(t)
 	rdb := sentinel.Client(t)
-	c := open(t, rdb, lock.Options{PollInterval: 100 * time.Millisecond})
+	c := open(t, rdb, lock.Options{})
 	h := mustAcquire(t, c, "k", lease())
 	mustRelease(t, h)
 	sentinel.Failover(t)

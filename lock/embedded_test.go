@@ -21,7 +21,7 @@ func TestEmbeddedServer(t *testing.T) {
 	srv := miniredis.RunT(t)
 	rdb := redis.NewClient(&redis.Options{Addr: srv.Addr()})
 	t.Cleanup(func() { _ = rdb.Close() })
-	c := open(t, rdb, lock.Options{App: "demo", PollInterval: time.Minute})
+	c := open(t, rdb, lock.Options{App: "demo"})
 	h := mustAcquire(t, c, "k", lease())
 	if m := meta(t, rdb, "k"); m.ID != h.ID() || m.Fence != h.Fence() || m.App != "demo" {
 		t.Errorf("metadata %+v", m)

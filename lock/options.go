@@ -27,7 +27,6 @@ const (
 // Defaults of [Options].
 const (
 	DefaultRenewFraction = 1.0 / 3
-	DefaultPollInterval  = 500 * time.Millisecond
 	DefaultTimeout       = 3 * time.Second
 )
 
@@ -44,9 +43,6 @@ type Options struct {
 	// KeyPrefix of the companion keys, to move them under the application's own
 	// ACL pattern. Without braces. Default: record.DefaultPrefix.
 	KeyPrefix string
-	// PollInterval is how often a waiter of a Redlock client tries again at least.
-	// 10 ms to 1 min, default 500 ms. Other waiters are notified.
-	PollInterval time.Duration
 	// RenewFraction is the part of the TTL after which a lease is renewed, in
 	// (0, 0.8], default 1/3.
 	RenewFraction float64
@@ -75,7 +71,6 @@ type Options struct {
 
 func (o Options) withDefaults(poolSize int) Options {
 	o.KeyPrefix = cmp.Or(o.KeyPrefix, record.DefaultPrefix)
-	o.PollInterval = cmp.Or(o.PollInterval, DefaultPollInterval)
 	o.RenewFraction = cmp.Or(o.RenewFraction, DefaultRenewFraction)
 	o.Timeout = cmp.Or(o.Timeout, DefaultTimeout)
 	o.PoolSize = cmp.Or(o.PoolSize, poolSize)
@@ -95,9 +90,6 @@ func (o Options) complete(poolSize int) (Options, error) {
 	}
 	if strings.ContainsAny(o.KeyPrefix, "{}") || len(o.KeyPrefix) > 256 {
 		bad("KeyPrefix: want at most 256 bytes without braces, got %q", clip(o.KeyPrefix))
-	}
-	if o.PollInterval < 10*time.Millisecond || o.PollInterval > time.Minute {
-		bad("PollInterval: want 10ms to 1m, got %s", o.PollInterval)
 	}
 	if !fractionOK(o.RenewFraction) {
 		bad("RenewFraction: want above 0 and at most %g, got %g", MaxRenewFraction, o.RenewFraction)

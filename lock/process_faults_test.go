@@ -92,7 +92,7 @@ func TestWaiterOfAKilledHolderIsServedAtOnce(t *testing.T) {
 // the end of its lease the waiter was served, and how late a timer was then.
 func waitForKilled(t *testing.T) (late, spoilt time.Duration) {
 	t.Helper()
-	b := setup(t, lock.Options{PollInterval: time.Minute})
+	b := setup(t, lock.Options{})
 	const ttl = time.Second
 	cmd, lines := startChild(t, b.srv.URL(), "job", ttl)
 	if got := line(t, lines, 20*time.Second); !strings.HasPrefix(got, "held ") {

@@ -48,7 +48,7 @@ func TestDemotedMasterIsLeft(t *testing.T) {
 	testredis.Since(t, 6, 2, "INFO errorstats")
 	ctx := t.Context()
 	sentinel := testredis.StartSentinel(t)
-	c := open(t, sentinel.Client(t), lock.Options{PollInterval: 100 * time.Millisecond})
+	c := open(t, sentinel.Client(t), lock.Options{})
 	mustRelease(t, mustAcquire(t, c, "k", lease()))
 	old := sentinel.Master()
 	watcher := redis.NewSentinelClient(&redis.Options{Addr: sentinel.Addrs()[0]})

@@ -497,7 +497,7 @@ func TestDocumentedACLIsEnough(t *testing.T) {
 	}
 	srv := testredis.Start(t, testredis.WithACL("app on >secret "+strings.ReplaceAll(strings.Join(rules, " "), "+client|setinfo ", "")))
 	events := &recorder{}
-	c := open(t, srv.ClientAs(t, "app", "secret"), lock.Options{PollInterval: time.Minute, OnEvent: events.add})
+	c := open(t, srv.ClientAs(t, "app", "secret"), lock.Options{OnEvent: events.add})
 	h := mustAcquire(t, c, "lock:1", lock.Lease{TTL: time.Second})
 	got := make(chan error, 1)
 	go func() {

@@ -159,7 +159,7 @@ func TestMetadataTellsWhatElseTheSessionHolds(t *testing.T) {
 // one hold; a third one with another session waits for the last release.
 func TestSessionFromManyGoroutines(t *testing.T) {
 	t.Parallel()
-	b := setup(t, lock.Options{PollInterval: 20 * time.Millisecond})
+	b := setup(t, lock.Options{})
 	ctx := lock.WithSession(t.Context())
 	const n = 16
 	var (

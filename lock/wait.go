@@ -86,7 +86,7 @@ func (c *Client) nextAttempt(r *request, v verdict) time.Duration {
 	switch {
 	case c.backend != nil:
 		// Nobody is notified, and who split the votes must not meet again.
-		poll = min(c.opts.PollInterval, 50*time.Millisecond+rand.N(200*time.Millisecond))
+		poll = 50*time.Millisecond + rand.N(200*time.Millisecond)
 	case v.rank > 1:
 		poll = min(poll, time.Duration(v.rank)*record.Turn)
 	}

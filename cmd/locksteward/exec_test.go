@@ -322,7 +322,7 @@ func TestExecFrozenPastItsLease(t *testing.T) {
 	if err := redisproc.Freeze(e.cmd.Process); err != nil {
 		t.Fatal(err)
 	}
-	client, err := lock.New(srv.Client(t), lock.Options{PollInterval: 10 * time.Millisecond})
+	client, err := lock.New(srv.Client(t), lock.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

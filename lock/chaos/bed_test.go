@@ -18,8 +18,7 @@ import (
 )
 
 const (
-	leaseTTL  = 400 * time.Millisecond
-	pollEvery = 40 * time.Millisecond
+	leaseTTL = 400 * time.Millisecond
 	// tripTimeout is Options.Timeout of the workers; busyTimeout that of tests in
 	// which nothing but a busy machine is slow.
 	tripTimeout = 300 * time.Millisecond
@@ -107,7 +106,7 @@ func patient(t *testing.T, srv *testredis.Server) *redis.Client {
 // open returns a lock client on connection i, closed at the end of the test.
 func (b *bed) open(i int, o lock.Options) *lock.Client {
 	b.t.Helper()
-	o.Timeout, o.PollInterval = cmp.Or(o.Timeout, b.timeout, tripTimeout), pollEvery
+	o.Timeout = cmp.Or(o.Timeout, b.timeout, tripTimeout)
 	c, err := lock.New(b.dial[i%len(b.dial)], o)
 	if err != nil {
 		b.t.Fatal(err)

@@ -54,7 +54,7 @@ func child(text string) int {
 		rdb, ledgerDB := redis.NewClient(server), redis.NewClient(store)
 		defer rdb.Close()
 		defer ledgerDB.Close()
-		client, err := lock.New(rdb, lock.Options{App: o.Name, Timeout: o.Timeout, PollInterval: pollEvery})
+		client, err := lock.New(rdb, lock.Options{App: o.Name, Timeout: o.Timeout})
 		if err != nil {
 			return err
 		}

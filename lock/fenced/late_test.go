@@ -134,7 +134,7 @@ func TestLateHolderIsRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	client, err := lock.New(rdb, lock.Options{App: "next", PollInterval: 50 * time.Millisecond})
+	client, err := lock.New(rdb, lock.Options{App: "next"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -33,8 +33,7 @@ type Options struct {
 	// Options are those of [lock.New]. Votes do not share round trips: they would be late
 	// together. The default of PoolSize is that of the
 	// node with the smallest pool; it bounds acquires, and each node has that many
-	// connections. Waiters look again after 50 to 250 ms, or PollInterval if that
-	// is less. Timeout is the time within which an acquire that gets no majority has
+	// connections. Waiters look again after 50 to 250 ms. Timeout is the time within which an acquire that gets no majority has
 	// failed.
 	lock.Options
 	// NodeTimeout is how long one node is waited for in one round; an acquire has

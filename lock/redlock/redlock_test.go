@@ -298,7 +298,7 @@ func TestRedlockContention(t *testing.T) {
 	var last int64
 	var wg sync.WaitGroup
 	for range 2 {
-		c := ns.open(t, redlock.Options{Options: lock.Options{PollInterval: 20 * time.Millisecond}})
+		c := ns.open(t, redlock.Options{Options: lock.Options{}})
 		wg.Go(func() {
 			for range 12 {
 				h, err := c.Acquire(t.Context(), "k", lock.Lease{TTL: 5 * time.Second, Wait: 30 * time.Second})

@@ -118,7 +118,7 @@ func (s *scene) act() {
 	var wg sync.WaitGroup
 	s.t.Cleanup(func() { cancel(); wg.Wait() })
 	play := func(act func(ctx context.Context, c *lock.Client)) {
-		c, err := lock.New(s.rdb, lock.Options{App: "shop", PollInterval: 50 * time.Millisecond})
+		c, err := lock.New(s.rdb, lock.Options{App: "shop"})
 		if err != nil {
 			s.t.Fatal(err)
 		}

@@ -91,7 +91,7 @@ func TestApplicationCanUseTheLibraryAndNothingElse(t *testing.T) {
 	for user, prefix := range map[string]string{"billing": prefix, "plain": record.DefaultPrefix} {
 		rdb := srv.ClientAs(t, user, password)
 		events := make(chan lock.Event, 1000)
-		o := lock.Options{App: user, KeyPrefix: prefix, PollInterval: time.Minute, OnEvent: func(e lock.Event) { events <- e }}
+		o := lock.Options{App: user, KeyPrefix: prefix, OnEvent: func(e lock.Event) { events <- e }}
 		a, b := client(t, rdb, o), client(t, rdb, o)
 		for _, key := range []string{"lock:" + user + ":1", "lock:" + user + ":{x}:1", "lock:" + user + ":a}b"} {
 			exercise(t, admin, prefix, key, a, b)
@@ -241,7 +241,7 @@ func TestApplicationOnACluster(t *testing.T) {
 	options.Username, options.Password = "billing", password
 	rdb := redis.NewClusterClient(options)
 	defer rdb.Close()
-	o := lock.Options{App: "billing", PollInterval: time.Minute}
+	o := lock.Options{App: "billing"}
 	a, b := client(t, rdb, o), client(t, rdb, o)
 	admin := cluster.Client(t)
 	for _, key := range []string{"lock:billing:1", "lock:billing:2", "{billing}:3"} {

@@ -82,7 +82,7 @@ func wantWhole(t *testing.T, out *output, s scene) {
 		"SIGKILL to process", "released: Released: the lock was deleted and 1 waiting client was notified.",
 		"refused by policy", "the client that waited is awake and has the lock", "release.execute  released",
 		"hold/too-long on " + s.order() + " is resolved",
-		"PTTL is -1", "crash between SETNX and EXPIRE",
+		"it never expires by itself", "A crash between taking the lock and setting its TTL",
 		`locksteward_findings{class="stock",risk="deadlock",rule="ttl/none",severity="critical",target="demo"} 1`,
 		`locksteward_releases_total{class="orders",outcome="released",target="demo"} 1`,
 		"locksteward scan redis",

@@ -72,7 +72,8 @@ func explain(err error) string {
 		return "nobody listens there; look whether etcd runs, and at host and port"
 	case strings.Contains(text, "no such host"):
 		return "the host's name is not known; correct it"
-	case errors.Is(err, context.DeadlineExceeded) || status.Code(err) == codes.DeadlineExceeded:
+	// A member whose own request to the leader timed out says so in words alone.
+	case errors.Is(err, context.DeadlineExceeded) || status.Code(err) == codes.DeadlineExceeded || strings.Contains(text, "context deadline exceeded"):
 		return "etcd did not answer in time; look whether its members run, know a leader and can be reached"
 	case status.Code(err) == codes.Unavailable:
 		return "etcd cannot be reached: " + short(text) + "; look whether its members run and can be reached, and with etcds:// whether they want a certificate of ours"

@@ -418,9 +418,17 @@ func TestRules(t *testing.T) {
 		if strings.Contains(r.Expr, "locksteward_findings{") && !strings.Contains(r.Annotations["console_url"], "/findings?target={{ $labels.target | urlquery }}") {
 			t.Errorf("%s does not lead to the findings on the console: %s", r.Alert, r.Annotations["console_url"])
 		}
+		if strings.Contains(r.Expr, "locksteward_findings{") {
+			said := r.Annotations["summary"] + r.Annotations["description"]
+			for _, part := range []string{"$labels.class", "$labels.target", "value }}"} {
+				if !strings.Contains(said, part) {
+					t.Errorf("%s is about locks and does not say %s: %s", r.Alert, part, said)
+				}
+			}
+		}
 		for _, name := range []string{"summary", "description"} {
-			if r.Annotations[name] == "" {
-				t.Errorf("%s has no %s", r.Alert, name)
+			if r.Annotations[name] == "" || strings.Contains(r.Annotations[name], "(s)") {
+				t.Errorf("%s has no %s, or one without a plural: %q", r.Alert, name, r.Annotations[name])
 			}
 			checkNames(t, r.Alert+" "+name, r.Annotations[name])
 		}

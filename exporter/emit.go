@@ -78,6 +78,9 @@ func (e *Exporter) emitGlobal(s *building) {
 	if e.reload != nil {
 		s.series(configLastReload, truth(*e.reload))
 	}
+	if e.consoleURL != "" {
+		s.series(consoleInfo, 1, e.consoleURL)
+	}
 	if e.replicas > 0 {
 		s.series(replicas, float64(e.replicas))
 	}

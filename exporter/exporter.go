@@ -54,10 +54,12 @@ type Exporter struct {
 	leftOut   gone[*receiverCounts] // of receivers
 	closed    bool                  // receivers has all that are configured
 	reload    *bool                 // nil before SetReload
-	heart     heart
-	ending    []Credential // certificates, see SetCredentials
-	sources   []TargetSource
-	refused   []Credential
+	// consoleURL is where people reach the console; empty: not shown.
+	consoleURL string
+	heart      heart
+	ending     []Credential // certificates, see SetCredentials
+	sources    []TargetSource
+	refused    []Credential
 }
 
 // New returns an Exporter that knows the classes of the configuration and no

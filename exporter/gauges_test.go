@@ -196,6 +196,15 @@ func TestNothingIsInventedBeforeTheFirstSweep(t *testing.T) {
 	want(t, e, map[string]float64{`target_up{target="m"}`: absent, `sweep_complete{target="m"}`: absent})
 }
 
+func TestConsoleURL(t *testing.T) {
+	t.Parallel()
+	e := newExporter(t, exporter.Config{}, "a")
+	e.SetConsoleURL("https://locks.example/") // links add a path that begins with a slash
+	want(t, e, map[string]float64{`console_info{url="https://locks.example"}`: 1})
+	e.SetConsoleURL("")
+	want(t, e, map[string]float64{`console_info{url="https://locks.example"}`: absent, `console_info{url=""}`: absent})
+}
+
 // TestScrapesWhileSweepsRun is for the race detector, and for scrapes that would
 // see half of a change: the two gauges always belong to the same sweep.
 func TestScrapesWhileSweepsRun(t *testing.T) {

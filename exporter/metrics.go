@@ -84,6 +84,7 @@ const (
 	circuitOpen
 	replicas
 	configLastReload
+	consoleInfo
 	heartbeatLastSuccess
 	sweepStale
 	certificateExpiry

@@ -6,6 +6,7 @@ import (
 	"iter"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -207,6 +208,14 @@ func (e *Exporter) SetReload(ok bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.reload = &ok
+	e.dirty = true
+}
+
+// SetConsoleURL publishes where people reach the console. Empty: nowhere, and no series.
+func (e *Exporter) SetConsoleURL(url string) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.consoleURL = strings.TrimSuffix(url, "/")
 	e.dirty = true
 }
 

@@ -268,6 +268,11 @@ var table = [metricCount]Metric{
 		"Whether the configuration was read without error the last time (1) or the one before is still in use (0).",
 		nil,
 	},
+	consoleInfo: {
+		"locksteward_console_info", Gauge,
+		"Always 1; where people reach the console (alert.console_url), for links of dashboards. Absent without that key.",
+		[]string{"url"},
+	},
 	heartbeatLastSuccess: {
 		"locksteward_heartbeat_last_success_timestamp_seconds", Gauge,
 		"When the last heartbeat (alert.heartbeat) was taken. Absent before the first, and without one in the configuration.",

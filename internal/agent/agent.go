@@ -127,6 +127,7 @@ func New(ctx context.Context, log *zap.Logger, cfg config.Config, opts Options) 
 		return nil, err
 	}
 	a.exporter.SetReload(true)
+	a.exporter.SetConsoleURL(cfg.Alert.ConsoleURL)
 	a.openStoreHealth()
 	if cfg, err = a.openSources(ctx, cfg, cmp.Or(opts.LookEvery, config.LookEvery)); err != nil {
 		return nil, err

@@ -167,6 +167,7 @@ func (a *Agent) reloaded(ctx, running context.Context, cfg config.Config, classe
 			return reload.Funcs{OnCommit: func() {
 				a.engine.SetRedlocks(cfg.Redlock)
 				a.exporter.SetClasses(classes)
+				a.exporter.SetConsoleURL(cfg.Alert.ConsoleURL)
 				a.showReleaseEnabled()
 				a.showLeader()
 				a.alerts.ExportReceivers(cfg.Alert)

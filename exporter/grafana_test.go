@@ -46,6 +46,7 @@ type panel struct {
 		}
 	}
 	GridPos struct{ H, W, X, Y int }
+	Panels  []panel // of a closed row
 }
 
 type link struct{ Type, Title, URL string }
@@ -56,8 +57,8 @@ type dashboard struct {
 	SchemaVersion int
 	Tags          []string
 	Links         []link
-	Panels        []panel
-	Inputs        []any `json:"__inputs"`
+	Panels        []panel // in the order of the page, those of closed rows behind their row
+	Inputs        []any   `json:"__inputs"`
 	Templating    struct {
 		List []struct {
 			Name, Type, Definition string
@@ -79,7 +80,18 @@ func readDashboards(t *testing.T) []dashboard {
 		if err := json.Unmarshal(raw, &d); err != nil {
 			t.Fatalf("%s: %v", d.file, err)
 		}
+		checkLayout(t, d)
+		d.Panels = flat(d.Panels)
 		out = append(out, d)
+	}
+	return out
+}
+
+// flat is the panels with those of closed rows behind their row.
+func flat(panels []panel) []panel {
+	var out []panel
+	for _, p := range panels {
+		out = append(append(out, p), p.Panels...)
 	}
 	return out
 }
@@ -177,8 +189,9 @@ func TestDashboards(t *testing.T) {
 			t.Errorf("%s: uid %q, schema version %d, %d inputs, tags %v", d.file, d.UID, d.SchemaVersion, len(d.Inputs), d.Tags)
 		}
 		uids[d.UID] = true
-		checkVariables(t, d)
-		checkLayout(t, d)
+		for _, name := range checkVariables(t, d) {
+			used[name] = true
+		}
 		for _, p := range d.Panels {
 			if p.Type == "row" {
 				continue
@@ -237,24 +250,33 @@ func runtimeMetrics(t *testing.T) map[string]bool {
 	return out
 }
 
-func checkVariables(t *testing.T, d dashboard) {
+// checkVariables returns the metrics that the variables ask for.
+func checkVariables(t *testing.T, d dashboard) []string {
 	t.Helper()
+	var names []string
 	v := d.Templating.List
 	if len(v) < 5 || v[0].Type != "datasource" || v[1].Name != "job" || !v[1].Multi || v[2].Name != "target" || v[len(v)-1].Name != "console" {
 		t.Errorf("%s: variables are %+v, want datasource, job, target, ..., console", d.file, v)
 	}
 	for _, v := range d.Templating.List {
-		checkNames(t, d.file+" variable "+v.Name, v.Definition)
+		names = append(names, checkNames(t, d.file+" variable "+v.Name, v.Definition)...)
 	}
 	var ways []string
 	for _, l := range d.Links {
 		ways = append(ways, l.Type+l.URL)
 	}
-	for _, way := range []string{"dashboards", "link${console}/", "linkhttps://github.com/locksteward/locksteward/tree/main/docs/runbooks"} {
+	wanted := []string{"link${console}/", "linkhttps://github.com/locksteward/locksteward/tree/main/docs/runbooks"}
+	for _, other := range []string{"locksteward-fleet", "locksteward-class", "locksteward-agent"} {
+		if other != d.UID {
+			wanted = append(wanted, "link/d/"+other+"?${datasource:queryparam}&${job:queryparam}&${target:queryparam}")
+		}
+	}
+	for _, way := range wanted {
 		if !slices.Contains(ways, way) {
 			t.Errorf("%s has no link %q: %v", d.file, way, ways)
 		}
 	}
+	return names
 }
 
 // checkLayout fails for panels that lie on each other, and for ids and titles that
@@ -262,19 +284,28 @@ func checkVariables(t *testing.T, d dashboard) {
 func checkLayout(t *testing.T, d dashboard) {
 	t.Helper()
 	ids, titles := map[int]bool{}, map[string]bool{}
-	taken := map[[2]int]string{}
-	for _, p := range d.Panels {
+	for _, p := range flat(d.Panels) {
 		if p.Title == "" || titles[p.Title] || ids[p.ID] {
 			t.Errorf("%s: panel %q (id %d) has no title, or one or an id that another has", d.file, p.Title, p.ID)
 		}
 		ids[p.ID], titles[p.Title] = true, true
+		checkPlaces(t, d.file, p.Panels)
+	}
+	checkPlaces(t, d.file, d.Panels)
+}
+
+// checkPlaces fails for panels that lie on each other, of those that are shown together.
+func checkPlaces(t *testing.T, file string, panels []panel) {
+	t.Helper()
+	taken := map[[2]int]string{}
+	for _, p := range panels {
 		if p.GridPos.W < 1 || p.GridPos.H < 1 {
-			t.Errorf("%s: panel %q has no size", d.file, p.Title)
+			t.Errorf("%s: panel %q has no size", file, p.Title)
 		}
 		for x := p.GridPos.X; x < p.GridPos.X+p.GridPos.W; x++ {
 			for y := p.GridPos.Y; y < p.GridPos.Y+p.GridPos.H; y++ {
 				if other, ok := taken[[2]int{x, y}]; ok || x >= 24 {
-					t.Fatalf("%s: panel %q lies on panel %q or beyond the edge", d.file, p.Title, other)
+					t.Fatalf("%s: panel %q lies on panel %q or beyond the edge", file, p.Title, other)
 				}
 				taken[[2]int{x, y}] = p.Title
 			}
@@ -306,7 +337,7 @@ func checkLinks(t *testing.T, where string, p panel) {
 			if _, err := os.Stat(filepath.Join("../docs/runbooks", page)); err != nil {
 				t.Errorf("%s leads to a runbook that is not there: %v", where, err)
 			}
-		case strings.HasPrefix(l.URL, "/d/locksteward-class?"), strings.HasPrefix(l.URL, "${console}/"):
+		case strings.HasPrefix(l.URL, "/d/locksteward-class?"), strings.HasPrefix(l.URL, "/d/locksteward-${__data.fields.page}?"), strings.HasPrefix(l.URL, "${console}/"):
 		default:
 			t.Errorf("%s leads to %s", where, l.URL)
 		}

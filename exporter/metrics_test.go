@@ -59,6 +59,7 @@ func full(t testing.TB) *exporter.Exporter {
 	e.SetAlertGroups("ops", 1)
 	e.SetOutbox([]exporter.Backlog{{Receiver: "ops"}})
 	e.SetReload(true)
+	e.SetConsoleURL("https://locks.example")
 	e.SetWatch("m", exporter.Watch{Mode: "tracking", Classes: map[string]bool{"orders": true}})
 	return e
 }

@@ -22,24 +22,59 @@ const (
 	rateInterval = "10s"
 )
 
-// board is a dashboard as far as it is asked and drawn.
+// board is a dashboard as far as it is asked, drawn and judged.
 type board struct {
-	file   string
-	Title  string
-	Panels []panel
+	file, raw string
+	Title     string
+	Panels    []panel
+	Links     []struct {
+		Type        string
+		URL         string
+		IncludeVars bool
+	}
+	Annotations struct {
+		List []struct {
+			Name    string
+			BuiltIn int
+			Enable  bool
+		}
+	}
+	Templating struct {
+		List []struct {
+			Name, Type, Definition string
+		}
+	}
+	Time struct{ From, To string }
+}
+
+// all is every panel, those of closed rows too.
+func (b board) all() []panel {
+	var out []panel
+	for _, p := range b.Panels {
+		out = append(append(out, p), p.Panels...)
+	}
+	return out
 }
 
 type panel struct {
-	Type, Title string
-	GridPos     struct{ H, W, X, Y int }
-	Targets     []struct {
+	Type, Title, Description string
+	GridPos                  struct{ H, W, X, Y int }
+	Panels                   []panel // of a closed row
+	Targets                  []struct {
 		Expr, LegendFormat string
 		Instant, Exemplar  bool
 	}
+	Links       []link
 	FieldConfig struct {
 		Defaults struct {
-			Unit       string
-			Custom     struct{ DrawStyle, Stacking any }
+			Unit   string
+			Color  struct{ Mode string }
+			Min    *float64
+			Links  []link
+			Custom struct {
+				DrawStyle, Stacking any
+				AxisSoftMax         float64
+			}
 			NoValue    string
 			Decimals   *int
 			Thresholds struct {
@@ -52,15 +87,32 @@ type panel struct {
 				Options map[string]struct{ Text, Color string }
 			}
 		}
+		Overrides []struct {
+			Matcher    struct{ ID, Options string }
+			Properties []struct {
+				ID    string
+				Value json.RawMessage
+			}
+		}
 	}
-	Options         struct{ TextMode string }
+	Options struct {
+		TextMode string
+		Legend   struct {
+			SortBy   string
+			SortDesc bool
+		}
+	}
 	Transformations []struct {
+		ID      string
 		Options struct {
 			IndexByName  map[string]int
 			RenameByName map[string]string
+			Sort         []struct{ Field string }
 		}
 	}
 }
+
+type link struct{ Title, URL string }
 
 func readBoards(t *testing.T) []board {
 	t.Helper()
@@ -74,7 +126,7 @@ func readBoards(t *testing.T) []board {
 		if err != nil {
 			t.Fatal(err)
 		}
-		b := board{file: filepath.Base(file)}
+		b := board{file: filepath.Base(file), raw: string(raw)}
 		if err := json.Unmarshal(raw, &b); err != nil {
 			t.Fatalf("%s: %v", file, err)
 		}
@@ -118,7 +170,7 @@ func haveData(t *testing.T, prom *testprom.Server, with string, began time.Time)
 	t.Helper()
 	asked := 0
 	for _, b := range readBoards(t) {
-		for _, p := range b.Panels {
+		for _, p := range b.all() {
 			for _, q := range p.Targets {
 				asked++
 				expr := filled(q.Expr, time.Minute)

@@ -54,7 +54,7 @@ func (c *canvas) text(x, y float64, class, color, text string) {
 // page wraps what was drawn.
 func (c *canvas) page(w, h float64) []byte {
 	const style = `text{font-family:Inter,Helvetica,Arial,sans-serif}.t{font-size:12px;font-weight:600}.r{font-size:14px;font-weight:600}` +
-		`.s{font-size:10px}.e{font-size:10px;text-anchor:end}.b{font-size:26px;font-weight:600;text-anchor:middle}.h{font-size:18px;font-weight:600}`
+		`.s{font-size:10px}.e{font-size:10px;text-anchor:end}.m{font-size:12px;font-weight:600;text-anchor:middle}.b{font-size:26px;font-weight:600;text-anchor:middle}.h{font-size:18px;font-weight:600}`
 	return fmt.Appendf(nil, `<svg xmlns="http://www.w3.org/2000/svg" width="%s" height="%s" viewBox="0 0 %s %s">`+"\n<style>%s</style>\n%s</svg>\n",
 		n(w), n(h), n(w), n(h), style, c.b.String())
 }
@@ -67,7 +67,7 @@ func (b box) inset(left, top, right, bottom float64) box {
 }
 
 // Colors by the names that dashboards use.
-var colors = map[string]string{"green": "#73bf69", "red": "#f2495c", "orange": "#ff9830", "blue": "#5794f2"}
+var colors = map[string]string{"text": ink, "green": "#73bf69", "red": "#f2495c", "orange": "#ff9830", "blue": "#5794f2"}
 
 // palette is for lines.
 var palette = []string{"#73bf69", "#f2cc0c", "#8ab8ff", "#ff780a", "#f2495c", "#5794f2", "#b877d9", "#96d98d", "#ffee52", "#c0d8ff"}

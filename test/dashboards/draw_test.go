@@ -97,7 +97,11 @@ func (a *artist) board(b board) []byte {
 		g := p.GridPos
 		at := box{8 + float64(g.X)*unitWidth, head + float64(g.Y)*unitHeight, float64(g.W) * unitWidth, float64(g.H) * unitHeight}
 		if p.Type == "row" {
-			a.text(at.x+4, at.y+20, "r", ink, p.Title)
+			title := p.Title
+			if n := len(p.Panels); n > 0 {
+				title += fmt.Sprintf(" (closed: %d panels)", n)
+			}
+			a.text(at.x+4, at.y+20, "r", ink, title)
 			continue
 		}
 		a.panel(p, at.inset(3, 3, 3, 3))
@@ -215,35 +219,66 @@ func (p panel) mapped(v float64) (string, bool) {
 	return "", false
 }
 
+// stat shows each series beside the others.
 func (a *artist) stat(p panel, at box) {
 	d := p.FieldConfig.Defaults
-	text, color := d.NoValue, faint
-	if found := a.ask(p); len(found) > 0 {
-		v := found[0].last
+	found := a.ask(p)
+	if len(found) == 0 {
+		a.fitted(at, faint, d.NoValue)
+		return
+	}
+	width := at.w / float64(len(found))
+	for i, l := range found {
+		v := l.last
 		if d.Decimals != nil {
 			v = math.Round(v)
 		}
-		text, color = shown(v, d.Unit), p.color(v)
-		if p.Options.TextMode == "name" {
-			text = cmp.Or(found[0].name, "none")
-		} else if m, ok := p.mapped(v); ok {
+		part := box{at.x + float64(i)*width, at.y, width, at.h}
+		text := shown(v, d.Unit)
+		if m, ok := p.mapped(v); ok {
 			text = m
 		}
+		switch p.Options.TextMode {
+		case "name":
+			text = cmp.Or(l.name, "none")
+		case "value_and_name":
+			a.text(part.x+4, part.y+10, "s", ink, fit(l.name, width-8, 5.6))
+		}
+		a.fitted(part, p.color(v), text)
 	}
-	a.text(at.x+at.w/2, at.y+at.h/2+10, "b", color, fit(text, at.w, 13))
+}
+
+// fitted is text in the middle of a box, small if it is long.
+func (a *artist) fitted(at box, color, text string) {
+	class, letter := "b", 13.0
+	if float64(len(text))*letter > at.w {
+		class, letter = "m", 6.2
+	}
+	a.text(at.x+at.w/2, at.y+at.h/2+10, class, color, fit(text, at.w, letter))
 }
 
 func (a *artist) table(p panel, at box) {
-	d, organize := p.FieldConfig.Defaults, p.Transformations[0].Options
-	names := slices.SortedFunc(maps.Keys(organize.IndexByName), func(x, y string) int {
-		return cmp.Compare(organize.IndexByName[x], organize.IndexByName[y])
-	})
+	d := p.FieldConfig.Defaults
 	rows := a.ask(p)
-	slices.SortFunc(rows, func(x, y line) int { return cmp.Or(cmp.Compare(y.last, x.last), cmp.Compare(x.name, y.name)) })
+	slices.SortStableFunc(rows, func(x, y line) int { return cmp.Compare(y.last, x.last) })
+	order, rename := map[string]int{}, map[string]string{}
+	for _, tr := range p.Transformations {
+		if tr.ID == "sortBy" {
+			by := tr.Options.Sort[0].Field
+			slices.SortStableFunc(rows, func(x, y line) int { return cmp.Compare(x.labels[by], y.labels[by]) })
+			continue
+		}
+		order, rename = tr.Options.IndexByName, tr.Options.RenameByName
+	}
+	names := slices.SortedFunc(maps.Keys(order), func(x, y string) int { return cmp.Compare(order[x], order[y]) })
+	names = slices.DeleteFunc(names, p.hides)
+	if len(rows) == 0 {
+		a.fitted(at, faint, d.NoValue)
+	}
 	width := at.w / float64(len(names))
 	for i, name := range names {
 		x := at.x + float64(i)*width
-		a.text(x, at.y+10, "s", faint, cmp.Or(organize.RenameByName[name], name))
+		a.text(x, at.y+10, "s", faint, cmp.Or(rename[name], name))
 		for n, r := range rows[:min(len(rows), int(at.h/18)-1)] {
 			text := r.labels[name]
 			if name == "Value" {
@@ -255,8 +290,23 @@ func (a *artist) table(p panel, at box) {
 	}
 }
 
+// hides says whether a column is there for links and order alone.
+func (p panel) hides(column string) bool {
+	for _, o := range p.FieldConfig.Overrides {
+		for _, property := range o.Properties {
+			if o.Matcher.Options == column && property.ID == "custom.hidden" {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 func (a *artist) states(p panel, at box) {
 	found := a.ask(p)
+	if len(found) == 0 {
+		a.fitted(at, faint, p.FieldConfig.Defaults.NoValue)
+	}
 	found = found[:min(len(found), 8)]
 	const names = 150
 	height, steps := min(at.h/float64(max(len(found), 1)), 34), a.steps()

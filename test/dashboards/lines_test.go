@@ -17,13 +17,19 @@ const (
 func (a *artist) lines(p panel, at box) {
 	d := p.FieldConfig.Defaults
 	found := a.ask(p)
-	slices.SortStableFunc(found, func(x, y line) int { return cmp.Compare(y.last, x.last) })
+	slices.SortStableFunc(found, func(x, y line) int { return cmp.Compare(y.most(), x.most()) })
+	if len(found) == 0 {
+		a.fitted(at, faint, d.NoValue)
+	}
 	found = found[:min(len(found), maxLines)]
 	bars, stacked := fmt.Sprint(d.Custom.DrawStyle) == "bars", fmt.Sprint(d.Custom.Stacking) == "map[group:A mode:normal]"
 	if stacked {
 		stack(found, a.steps())
 	}
 	top := highest(found)
+	if d.Custom.AxisSoftMax > 0 {
+		top = max(top, d.Custom.AxisSoftMax)
+	}
 	names := min(len(found), maxNames)
 	plot := at.inset(48, 4, 4, float64(names)*13+4)
 	y := func(v float64) float64 { return plot.y + plot.h*(1-v/top) }
@@ -79,6 +85,15 @@ func (a *artist) legend(p panel, found []line, all int, at box) {
 		a.text(at.x+18, y, "s", ink, fit(name, at.w-90, 5.6))
 		a.text(at.x+at.w-2, y, "e", faint, shown(l.last, p.FieldConfig.Defaults.Unit))
 	}
+}
+
+// most is the largest value of a line.
+func (l line) most() float64 {
+	most := math.Inf(-1)
+	for _, v := range l.at {
+		most = max(most, v)
+	}
+	return most
 }
 
 // stack puts each line on those that come after it; last stays its own.

@@ -57,7 +57,7 @@ func holdsShowOnce(t *testing.T, s *scene, o testprom.Options) {
 		testredis.Eventually(t, within, func() bool { return hasData(t.Context(), prom, expr) }, "both kinds: data for "+expr)
 	}
 	for _, b := range readBoards(t) {
-		for _, p := range b.Panels {
+		for _, p := range b.all() {
 			for _, q := range p.Targets {
 				if !strings.Contains(q.Expr, holdTimes) {
 					continue
@@ -80,7 +80,7 @@ func exemplarsLeadToTraces(t *testing.T, s *scene, prom *testprom.Server) {
 	t.Helper()
 	asked := 0
 	for _, b := range readBoards(t) {
-		for _, p := range b.Panels {
+		for _, p := range b.all() {
 			for _, q := range p.Targets {
 				if !q.Exemplar {
 					continue

@@ -42,6 +42,11 @@ test-live: deps ## Takes locks with the real Go and Node libraries that are not 
 	cd source/redis/formats/live && go test -race ./...
 	cd source/sql/live && go test -race ./...
 
+.PHONY: test-grafana
+test-grafana: ## Checks the dashboards with Grafana's own npm packages in Chromium, and its schema; needs node and npm (600 MB, fetched once).
+	@scripts/deps.sh chromium
+	cd test/grafana && go vet ./... && go test -count=1 -timeout 20m ./...
+
 .PHONY: test-short
 test-short: ## Runs the tests that need no server.
 	go test -short ./...
@@ -56,7 +61,7 @@ lint-format:
 .PHONY: lint-vet
 lint-vet:
 	go vet ./...
-	@for module in bench source/redis/formats/live source/sql/live; do echo "cd $$module && go vet ./..."; (cd $$module && go vet ./...) || exit 1; done
+	@for module in bench source/redis/formats/live source/sql/live test/grafana; do echo "cd $$module && go vet ./..."; (cd $$module && go vet ./...) || exit 1; done
 
 .PHONY: lint-staticcheck
 lint-staticcheck:

@@ -136,9 +136,9 @@ func readBoards(t *testing.T) []board {
 }
 
 // filled gives the variables of a query values as somebody chooses them: all
-// targets, and one class.
+// targets, and all classes or one where only one can be chosen.
 func filled(expr string, shown time.Duration) string {
-	return strings.NewReplacer("$job", "locksteward", "$target", ".*", "$instance", ".*", "$class", class,
+	return strings.NewReplacer(`class=~"$class"`, `class=~".*"`, "$job", "locksteward", "$target", ".*", "$instance", ".*", "$class", class,
 		"$__rate_interval", rateInterval, "$__range", fmt.Sprintf("%ds", int(shown.Seconds()))).Replace(expr)
 }
 

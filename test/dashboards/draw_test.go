@@ -250,7 +250,7 @@ func (a *artist) stat(p panel, at box) {
 
 // fitted is text in the middle of a box, small if it is long.
 func (a *artist) fitted(at box, color, text string) {
-	class, letter := "b", 13.0
+	class, letter := "b", 14.5
 	if float64(len(text))*letter > at.w {
 		class, letter = "m", 6.2
 	}

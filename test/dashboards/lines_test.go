@@ -2,6 +2,7 @@ package dashboards_test
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"math"
 	"slices"
@@ -26,21 +27,28 @@ func (a *artist) lines(p panel, at box) {
 	if stacked {
 		stack(found, a.steps())
 	}
-	top := highest(found)
+	top, ticks := highest(found), 3
 	if d.Custom.AxisSoftMax > 0 {
 		top = max(top, d.Custom.AxisSoftMax)
+	}
+	if d.Decimals != nil && *d.Decimals == 0 { // whole numbers at the axis
+		if top = math.Ceil(top); top < 3 {
+			ticks = int(top)
+		} else {
+			top = 3 * math.Ceil(top/3)
+		}
 	}
 	names := min(len(found), maxNames)
 	plot := at.inset(48, 4, 4, float64(names)*13+4)
 	y := func(v float64) float64 { return plot.y + plot.h*(1-v/top) }
 	x := func(step int) float64 { return plot.x + plot.w*float64(step)/float64(a.steps()) }
-	for i := range 4 {
-		v := top * float64(i) / 3
+	for i := range ticks + 1 {
+		v := top * float64(i) / float64(ticks)
 		a.line(plot.x, y(v), plot.x+plot.w, y(v), grid, "")
 		a.text(plot.x-5, y(v)+3, "e", faint, shown(v, d.Unit))
 	}
 	for i, l := range found {
-		color := palette[i%len(palette)]
+		color := p.lineColor(l, i)
 		switch {
 		case bars:
 			for step, v := range l.at {
@@ -77,7 +85,7 @@ func (a *artist) lines(p panel, at box) {
 func (a *artist) legend(p panel, found []line, all int, at box) {
 	for i, l := range found {
 		y := at.y + float64(i)*13 + 9
-		a.rect(box{at.x + 4, y - 5, 10, 3}, palette[i%len(palette)], 1)
+		a.rect(box{at.x + 4, y - 5, 10, 3}, p.lineColor(l, i), 1)
 		name := cmp.Or(l.name, p.Title)
 		if i == maxNames-1 && all > maxNames {
 			name += fmt.Sprintf("   (and %d more)", all-maxNames)
@@ -85,6 +93,19 @@ func (a *artist) legend(p panel, found []line, all int, at box) {
 		a.text(at.x+18, y, "s", ink, fit(name, at.w-90, 5.6))
 		a.text(at.x+at.w-2, y, "e", faint, shown(l.last, p.FieldConfig.Defaults.Unit))
 	}
+}
+
+// lineColor is the fixed colour of a series by its name, else the next of the palette.
+func (p panel) lineColor(l line, i int) string {
+	for _, o := range p.FieldConfig.Overrides {
+		for _, property := range o.Properties {
+			var color struct{ FixedColor string }
+			if o.Matcher.Options == l.name && property.ID == "color" && json.Unmarshal(property.Value, &color) == nil {
+				return cmp.Or(colors[color.FixedColor], color.FixedColor)
+			}
+		}
+	}
+	return palette[i%len(palette)]
 }
 
 // most is the largest value of a line.

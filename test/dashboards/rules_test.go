@@ -84,7 +84,10 @@ func judgePanel(t *testing.T, p panel) {
 			t.Errorf("panel %q is %s while nothing is known", p.Title, s[0].Color)
 		}
 	case "timeseries":
-		if d.Unit == "short" && (d.Min == nil || *d.Min != 0 || d.Decimals == nil || *d.Decimals != 0 || d.Custom.AxisSoftMax != 1) {
+		if d.Unit == "short" {
+			t.Errorf("panel %q shortens its counts to thousands, and whole ones lose their digits: unit locale", p.Title)
+		}
+		if d.Unit == "locale" && (d.Min == nil || *d.Min != 0 || d.Decimals == nil || *d.Decimals != 0 || d.Custom.AxisSoftMax != 1) {
 			t.Errorf("panel %q counts: its axis begins at 0, ends at 1 or more and has whole numbers", p.Title)
 		}
 		if l := p.Options.Legend; l.SortBy != "Max" || !l.SortDesc {

@@ -182,6 +182,12 @@ type Observation struct {
 	Absence *Absence
 }
 
+// NeverExpires reports whether nothing but a release will end the lock. A lock that ends with
+// a session has no TTL, and ends all the same.
+func (o *Observation) NeverExpires() bool {
+	return o.TTL == NoExpiry && o.Lifetime != LifetimeSession
+}
+
 // Absence is that no session comes from the address that a lock names as its holder's.
 type Absence struct {
 	// From is the address.

@@ -33,11 +33,37 @@ func cellKey(k api.Key) string {
 	return string([]rune(text)[:maxCell]) + fmt.Sprintf("… (%d characters)", utf8.RuneCountInString(text))
 }
 
-func showTTL(ms int64) string {
-	if ms < 0 {
+// showTTL is how long a lock still lasts by itself; one that ends with a session has no TTL.
+func showTTL(l api.Lock) string {
+	switch {
+	case l.Lifetime == string(locksteward.LifetimeSession):
+		return "session"
+	case l.TTLMs < 0:
 		return "none"
 	}
-	return span(time.Duration(ms) * time.Millisecond)
+	return span(time.Duration(l.TTLMs) * time.Millisecond)
+}
+
+// showSession says whose session keeps a lock, and what it does.
+func showSession(s api.Session) string {
+	parts := []string{oneLine(s.ID)}
+	if s.User != "" {
+		parts = append(parts, "of "+oneLine(s.User))
+	}
+	if s.Addr != "" {
+		parts = append(parts, "from "+oneLine(s.Addr))
+	}
+	text := strings.Join(parts, " ")
+	if !s.Since.IsZero() {
+		text += ", since " + s.Since.Local().Format(time.DateTime)
+	}
+	if s.State != "" {
+		text += ", " + s.State
+		if !s.StateSince.IsZero() {
+			text += " since " + s.StateSince.Local().Format(time.DateTime)
+		}
+	}
+	return text
 }
 
 func showAge(l api.Lock) string {
@@ -94,7 +120,7 @@ func writeLockRows(w io.Writer, locks []api.Lock, targets bool) error {
 			waiters = fmt.Sprint(l.Waiters)
 		}
 		row := []string{
-			cellKey(l.Key), l.Class, l.Library, showTTL(l.TTLMs), showAge(l), waiters,
+			cellKey(l.Key), l.Class, l.Library, showTTL(l), showAge(l), waiters,
 			showHolder(l.Holder), dash(strings.Join(l.Findings, " ")),
 		}
 		if targets {
@@ -278,6 +304,9 @@ func writeRequest(w io.Writer, r api.Request) error {
 	return err
 }
 
+// maxAlso is how many of the other locks of a session are named.
+const maxAlso = 10
+
 func writeDetail(w io.Writer, d api.LockDetail) error {
 	var b strings.Builder
 	line := func(name, format string, args ...any) {
@@ -291,7 +320,11 @@ func writeDetail(w io.Writer, d api.LockDetail) error {
 	line("on", "%s", where)
 	line("class", "%s", d.Class)
 	line("library", "%s (%s, %s confidence), identity %s", d.Library, d.Type, dash(d.Confidence), d.Identity)
-	line("ttl", "%s", showTTL(d.TTLMs))
+	if d.Lifetime == string(locksteward.LifetimeSession) {
+		line("ttl", "none, it ends with its session")
+	} else {
+		line("ttl", "%s", showTTL(d.Lock))
+	}
 	line("age", "%s (%s)", showAge(d.Lock), d.AgeBasis)
 	if !d.Acquired.IsZero() {
 		line("acquired", "%s", acquired(d))
@@ -300,6 +333,16 @@ func writeDetail(w io.Writer, d api.LockDetail) error {
 		line("mode", "%s", d.Mode)
 	}
 	line("holder", "%s", showHolder(d.Holder))
+	if d.Session != nil {
+		line("session", "%s", showSession(*d.Session))
+		for i, k := range d.Session.Locks {
+			if i == maxAlso {
+				line("ends too", "%d other locks", len(d.Session.Locks)-i)
+				break
+			}
+			line("ends too", "%s", showKey(k))
+		}
+	}
 	if d.Fence > 0 {
 		line("fence", "%d", d.Fence)
 	}

@@ -151,8 +151,7 @@ func writeFindings(w io.Writer, findings []api.Finding) error {
 			writeAdvice(&b, f)
 		}
 	}
-	_, err := io.WriteString(w, b.String())
-	return err
+	return writeText(w, b.String())
 }
 
 // showSubject is what a finding is about: a key, a class, or a target as a whole.
@@ -259,6 +258,14 @@ func identity(e api.Evidence) string {
 	return e.Identity
 }
 
+// inDB names the database of a lock on Redis, unless it is the first.
+func inDB(db int) string {
+	if db == 0 {
+		return ""
+	}
+	return fmt.Sprintf(", db %d", db)
+}
+
 func writeRequest(w io.Writer, r api.Request) error {
 	var b strings.Builder
 	line := func(name, format string, args ...any) {
@@ -267,15 +274,15 @@ func writeRequest(w io.Writer, r api.Request) error {
 	e := r.Evidence
 	line("request", "%s (%s)", r.ID, r.State)
 	line("asks for", "%s", showAct(e))
-	line("lock", "%s on %s, db %d", showKey(e.Key), e.Target, e.DB)
+	line("lock", "%s on %s%s", showKey(e.Key), e.Target, inDB(e.DB))
 	line("class", "%s", e.Class)
 	line("library", "%s (%s), identity %s", e.Library, e.Type, identity(e))
 	line("holder", "%s", showHolder(e.Holder))
-	expires := "never"
 	if e.ExpiresAtMs > 0 {
-		expires = time.UnixMilli(e.ExpiresAtMs).Local().Format(time.DateTime)
+		line("expires", "%s", time.UnixMilli(e.ExpiresAtMs).Local().Format(time.DateTime))
+	} else {
+		line("expires", "no, it has no TTL")
 	}
-	line("expires", "%s", expires)
 	line("findings", "%s", dash(strings.Join(e.Findings, " ")))
 	line("requested", "by %s at %s: %s", r.Requester, r.CreatedAt.Local().Format(time.DateTime), oneLine(r.Reason))
 	if r.Bundle != "" {
@@ -300,8 +307,7 @@ func writeRequest(w io.Writer, r api.Request) error {
 		line("woken", "%d", r.WaitersWoken)
 	}
 	line("evidence", "%s", r.EvidenceHash)
-	_, err := io.WriteString(w, b.String())
-	return err
+	return writeText(w, b.String())
 }
 
 // maxAlso is how many of the other locks of a session are named.
@@ -313,7 +319,7 @@ func writeDetail(w io.Writer, d api.LockDetail) error {
 		fmt.Fprintf(&b, "%-10s %s\n", name+":", fmt.Sprintf(format, args...))
 	}
 	line("lock", "%s", showKey(d.Key))
-	where := fmt.Sprintf("db %d, %s", d.DB, d.Node)
+	where := d.Node + inDB(d.DB)
 	if d.Target != "" {
 		where = d.Target + ", " + where
 	}
@@ -370,6 +376,5 @@ func writeDetail(w io.Writer, d api.LockDetail) error {
 	if d.History.Renewals > 0 {
 		line("seen", "renewed %d times", d.History.Renewals)
 	}
-	_, err := io.WriteString(w, b.String())
-	return err
+	return writeText(w, b.String())
 }

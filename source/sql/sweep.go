@@ -42,7 +42,7 @@ func (s *Source) Sweep(ctx context.Context, _ source.SweepOptions, sink source.S
 		part := source.Part{
 			Node: p.node, Answered: true, Owns: plan.owner(p), Absent: map[string]time.Time{}, NotLock: map[string]time.Time{}, At: st.at, AnsweredAt: time.Now(),
 			Server: source.Server{
-				State: locksteward.NodeState{Addr: p.node}, Uptime: -1, Evicted: -1, Flushes: -1, Offset: -1, InStep: -1,
+				State: locksteward.UnknownNode(p.node), Uptime: -1, Evicted: -1, Flushes: -1, Offset: -1, InStep: -1,
 			},
 		}
 		snapshots[i], part.Err = s.read(ctx, s.db, p, st, nil)

@@ -215,6 +215,10 @@ const (
 type Session struct {
 	// ID is how the store names it; unique within one start of the server.
 	ID string
+	// Thread is the Waiter.Session of who waits in this session, unique over all targets: a
+	// session that waits does nothing else, so that it waits with all its locks. "" of a store
+	// whose sessions may do several things at a time.
+	Thread string
 	// User is who logged in; Addr is the client's address, without a port. Either may be "".
 	User, Addr string
 	// Since is when it began, server time; zero: not known.

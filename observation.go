@@ -182,6 +182,12 @@ type Observation struct {
 	Absence *Absence
 }
 
+// NeverExpires reports whether nothing but a release will end the lock. A lock that ends with
+// a session has no TTL, and ends all the same.
+func (o *Observation) NeverExpires() bool {
+	return o.TTL == NoExpiry && o.Lifetime != LifetimeSession
+}
+
 // Absence is that no session comes from the address that a lock names as its holder's.
 type Absence struct {
 	// From is the address.
@@ -209,6 +215,10 @@ const (
 type Session struct {
 	// ID is how the store names it; unique within one start of the server.
 	ID string
+	// Thread is the Waiter.Session of who waits in this session, unique over all targets: a
+	// session that waits does nothing else, so that it waits with all its locks. "" of a store
+	// whose sessions may do several things at a time.
+	Thread string
 	// User is who logged in; Addr is the client's address, without a port. Either may be "".
 	User, Addr string
 	// Since is when it began, server time; zero: not known.

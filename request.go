@@ -10,7 +10,7 @@ const (
 	RequestPending     RequestState = "pending"
 	RequestApproved    RequestState = "approved"
 	RequestExecuting   RequestState = "executing"
-	RequestReleased    RequestState = "released"     // the lock was deleted by us
+	RequestReleased    RequestState = "released"     // the hold was ended by us
 	RequestAlreadyGone RequestState = "already_gone" // it had ended by itself
 	RequestChanged     RequestState = "changed"      // not the lock that was requested; nothing was touched
 	RequestFailed      RequestState = "failed"       // certain: nothing was touched

@@ -14,13 +14,16 @@ const (
 	ModeCluster Mode = "cluster"
 )
 
-// Target is one Redis deployment that is watched. Name is its label on every
-// lock, finding and metric.
+// Target is one store of locks that is watched. Name is its label on every lock, finding and
+// metric.
 type Target struct {
 	Name string
+	// Source is the kind of store: "redis", "postgresql", "etcd", "zookeeper".
+	Source string
+	// Mode and DB are how a Redis is deployed and which of its databases is read, always 0 on a
+	// Cluster; "" and 0 of other stores.
 	Mode Mode
-	// DB is the logical database; always 0 on a Cluster.
-	DB int
+	DB   int
 }
 
 // TargetState is what is known of a target's health at one moment.
@@ -40,6 +43,14 @@ type Pause struct {
 	By    string
 	Since time.Time
 	Until time.Time // zero: until somebody resumes
+}
+
+// UnknownNode is a server that says nothing of itself.
+func UnknownNode(addr string) NodeState {
+	return NodeState{
+		Addr: addr, ConnectedClients: -1, MaxClients: -1, MemoryUsed: -1, MemoryMax: -1, CPUSys: -1, CPUUser: -1, EvictedKeys: -1,
+		Uptime: -1, ChangesUnsaved: -1, Replicas: -1,
+	}
 }
 
 // NodeState is one server's own figures, from INFO. A field that the server

@@ -17,7 +17,7 @@ type LockDetail struct {
 	Node       string `json:"node"`
 	// SeenAt is the server's time of the look this object comes from.
 	SeenAt time.Time `json:"seen_at,omitzero"`
-	// ExpiresAt is absent when the lock never expires or the server did not say.
+	// ExpiresAt is absent when the lock has no TTL or the server did not say.
 	ExpiresAt time.Time `json:"expires_at,omitzero"`
 	Size      int64     `json:"size"`
 	TooLarge  bool      `json:"too_large"`
@@ -26,12 +26,31 @@ type LockDetail struct {
 	SharedToken bool   `json:"shared_token"`
 	TokenKind   string `json:"token_kind,omitempty"`
 
+	// Session is the one with which the lock ends; null of a lock that does not end with a
+	// session, and where nothing is known of it.
+	Session *Session `json:"session"`
+
 	History   History   `json:"history"`
 	Claim     *Claim    `json:"claim"`
 	Heartbeat *Instance `json:"heartbeat"`
 
 	// Verdicts are what each rule makes of the lock, in the order of their names.
 	Verdicts []Verdict `json:"verdicts"`
+}
+
+// Session is the connection or session that keeps a lock. Unknown parts are absent.
+type Session struct {
+	// ID is how the store names it.
+	ID   string `json:"id"`
+	User string `json:"user,omitempty"`
+	// Addr is the client's address, without a port.
+	Addr  string    `json:"addr,omitempty"`
+	Since time.Time `json:"since,omitzero"`
+	// State is "active", "idle" or "in transaction", StateSince since when.
+	State      string    `json:"state,omitempty"`
+	StateSince time.Time `json:"state_since,omitzero"`
+	// Locks are the other locks that end with it.
+	Locks []Key `json:"locks"`
 }
 
 // History is what repeated readings of this hold showed.
@@ -106,6 +125,15 @@ func NewLockDetail(l locksteward.Lock, verdicts []Verdict) LockDetail {
 			TTLMs: c.TTL.Milliseconds(), RenewEveryMs: c.RenewEvery.Milliseconds(),
 			ExpectMs: c.Expect.Milliseconds(), MaxHoldMs: c.MaxHold.Milliseconds(),
 			Renewals: c.Renewals, RenewFailures: c.RenewFailures, Trace: c.Trace,
+		}
+	}
+	if s := l.Session; s != nil {
+		out.Session = &Session{
+			ID: s.ID, User: s.User, Addr: s.Addr, Since: stamp(s.Since), State: string(s.State), StateSince: stamp(s.StateSince),
+			Locks: make([]Key, 0, len(s.Locks)),
+		}
+		for _, name := range s.Locks {
+			out.Session.Locks = append(out.Session.Locks, NewKey(name))
 		}
 	}
 	if i := l.Instance; i != nil {

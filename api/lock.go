@@ -17,7 +17,10 @@ type Lock struct {
 	Class   string `json:"class"`
 	Library string `json:"library"`
 	Type    string `json:"type"`
-	// TTLMs is -1 when the lock never expires.
+	// Lifetime is what ends the lock by itself: "lease" a TTL, "session" its holder's
+	// connection, "persistent" nothing.
+	Lifetime string `json:"lifetime"`
+	// TTLMs is -1 when the lock has no TTL.
 	TTLMs int64 `json:"ttl_ms"`
 	// AgeMs is null when AgeBasis is "none".
 	AgeMs        *int64 `json:"age_ms"`
@@ -71,6 +74,7 @@ func NewLock(l locksteward.Lock, findings []string, now time.Time) Lock {
 		Class:        l.Class,
 		Library:      l.Library,
 		Type:         l.Type,
+		Lifetime:     lifetime(l),
 		TTLMs:        ttlMs(l.TTL),
 		AgeBasis:     string(basis),
 		AgeIsMinimum: minimum,
@@ -97,6 +101,17 @@ func NewLock(l locksteward.Lock, findings []string, now time.Time) Lock {
 	slices.Sort(out.Findings)
 	out.Findings = slices.Compact(out.Findings)
 	return out
+}
+
+// lifetime is that of the lock, by its TTL where its source does not say.
+func lifetime(l locksteward.Lock) string {
+	switch {
+	case l.Lifetime != "":
+		return string(l.Lifetime)
+	case l.TTL == locksteward.NoExpiry:
+		return string(locksteward.LifetimePersistent)
+	}
+	return string(locksteward.LifetimeLease)
 }
 
 // ttlMs never turns a lock that expires within the millisecond into -1 or one

@@ -9,9 +9,13 @@ import (
 	"github.com/locksteward/locksteward"
 )
 
-// Target is one watched Redis deployment and its health.
+// Target is one watched store of locks and its health.
 type Target struct {
 	Name string `json:"name"`
+	// Source is the kind of store, such as "redis" or "postgresql".
+	Source string `json:"source"`
+	// Mode is how a Redis is deployed, and DB which of its databases is watched; empty and 0 of
+	// other stores.
 	Mode string `json:"mode"`
 	DB   int    `json:"db"`
 	Up   bool   `json:"up"`
@@ -162,7 +166,7 @@ type Node struct {
 // and Budget are for the caller to set.
 func NewTarget(s locksteward.TargetState) Target {
 	out := Target{
-		Name: s.Target.Name, Mode: string(s.Target.Mode), DB: s.Target.DB, Up: s.Up, Reason: s.Reason,
+		Name: s.Target.Name, Source: s.Target.Source, Mode: string(s.Target.Mode), DB: s.Target.DB, Up: s.Up, Reason: s.Reason,
 		Nodes: make([]Node, 0, len(s.Nodes)),
 	}
 	if p := s.Paused; p != nil {

@@ -25,8 +25,12 @@ var lockSentences = sentences{
 		ZH: "首次看到时，已有 %s 没有客户端读写过它（OBJECT IDLETIME）",
 	},
 	"lock.ttl-none": {EN: "no TTL: it never expires by itself", ZH: "没有过期时间：不会自行过期"},
-	"lock.ttl":      {EN: "TTL %s left", ZH: "距过期还有 %s"},
-	"lock.alive":    {EN: "the holder's process is alive: its last heartbeat was %s ago", ZH: "持有者进程仍存活：上次心跳在 %s 前"},
+	"lock.ttl-session": {
+		EN: "no TTL: it ends with the session of its holder",
+		ZH: "没有过期时间：随持有者的会话结束",
+	},
+	"lock.ttl":   {EN: "TTL %s left", ZH: "距过期还有 %s"},
+	"lock.alive": {EN: "the holder's process is alive: its last heartbeat was %s ago", ZH: "持有者进程仍存活：上次心跳在 %s 前"},
 	"lock.heartbeat-gone": {
 		EN: "the heartbeat of the holder's process is gone (more than %s old)",
 		ZH: "持有者进程的心跳已消失（超过 %s）",

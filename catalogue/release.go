@@ -30,8 +30,8 @@ var releaseSentences = sentences{
 	},
 
 	// outcomes
-	"release.done":         {EN: "Released: the lock was deleted%s.", ZH: "已释放：锁已删除%s。"},
-	"release.done-delay":   {EN: "Released: the lock was deleted, and nobody gets it for %s.", ZH: "已释放：锁已删除，%s 内任何人都无法获得。"},
+	"release.done":         {EN: "Released: the hold was ended%s.", ZH: "已释放：该持有已结束%s。"},
+	"release.done-delay":   {EN: "Released: the hold was ended, and nobody gets it for %s.", ZH: "已释放：该持有已结束，%s 内任何人都无法获得。"},
 	"release.taken-over":   {EN: "Taken over: nobody gets the lock for %s, or until that is ended.", ZH: "已接管：%s 内任何人都无法获得这把锁，除非提前解除。"},
 	"release.undone":       {EN: "Undone: the lock stands again, with the expiry that it had. What its library keeps beside it did not come back.", ZH: "已撤销：锁已恢复，过期时间与原来相同；其客户端库另存的数据未恢复。"},
 	"release.lifted":       {EN: "Released: what stood in the lock's place was deleted%s.", ZH: "已解除：占位已删除%s。"},

@@ -56,16 +56,26 @@ func (c Config) checkFiles() error {
 }
 
 func load(file string, check func(Config) error) (Config, error) {
+	c, d, err := read(file)
+	if err != nil {
+		return Config{}, err
+	}
+	return d.finish(c, check)
+}
+
+// read reads a configuration with the files beside it and the environment. What is wrong in
+// them is in the decoder.
+func read(file string) (Config, *decoder, error) {
 	raw, err := os.ReadFile(file)
 	if err != nil {
-		return Config{}, fmt.Errorf("read configuration: %w; give a file with --config, or print one with 'locksteward config example'", err)
+		return Config{}, nil, fmt.Errorf("read configuration: %w; give a file with --config, or print one with 'locksteward config example'", err)
 	}
 	c, d := parse(file, raw, processEnviron())
 	d.loadTargets(&c, filepath.Dir(file))
 	if err := d.loadClasses(&c, filepath.Join(filepath.Dir(file), "classes.d")); err != nil {
-		return Config{}, err
+		return Config{}, nil, err
 	}
-	return d.finish(c, check)
+	return c, d, nil
 }
 
 // Parse reads a configuration from memory and checks it; name stands for the

@@ -76,6 +76,7 @@ type lockRow struct {
 	Doubt                       string    // why the age does not count it
 	TTL, Age                    string
 	NoTTL                       bool
+	OfSession                   bool // it ends with a session
 	Holder                      string
 	Waiters                     string
 	Findings                    []string
@@ -87,7 +88,7 @@ func lockRows(list []LockRow, manyTargets bool) []lockRow {
 	for _, l := range list {
 		row := lockRow{
 			Target: l.Target, DB: l.DB, Key: l.Key, Class: l.Class, Library: l.Library, Mode: l.Mode, ManyTargets: manyTargets,
-			NoTTL: l.TTL == locksteward.NoExpiry, TTL: span(l.TTL), Age: ageWords(l.Lock, l.Now), Holder: holder(l.Holder), Waiters: "not known",
+			NoTTL: l.NeverExpires(), OfSession: l.Lifetime == locksteward.LifetimeSession, TTL: span(l.TTL), Age: ageWords(l.Lock, l.Now), Holder: holder(l.Holder), Waiters: "not known",
 			Acquired: l.Acquired, Findings: l.Rules, State: "clear", Tone: "good",
 		}
 		if l.Waiters >= 0 {

@@ -40,7 +40,9 @@ func gauges(l locksteward.Lock, c *api.Class) []gauge {
 	}
 	left := gauge{Name: "TTL", Value: span(l.TTL) + " left", Mark: -1, Tone: "calm"}
 	switch whole := leaseOf(l, age); {
-	case l.TTL == locksteward.NoExpiry:
+	case l.Lifetime == locksteward.LifetimeSession:
+		left.Name, left.Value, left.Fill, left.Words = "Ends", "with the session of its holder", 100, "it ends with the session of its holder"
+	case l.NeverExpires():
 		left.Value, left.Fill, left.Tone, left.Words = "none: it never expires", 100, "critical", "it has no TTL and never expires"
 	case whole <= 0:
 		left.Fill, left.Words = 100, span(l.TTL)+" of its TTL are left"

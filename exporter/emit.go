@@ -133,6 +133,9 @@ func (t *target) emit(s *building) {
 		}
 	}
 	if t.state != nil {
+		if source := t.state.Target.Source; source != "" {
+			s.series(targetInfo, 1, t.name, source)
+		}
 		s.series(targetUp, truth(t.state.Up), t.name)
 		if t.state.Up {
 			for _, n := range t.nodes() {

@@ -32,6 +32,7 @@ type metricID int
 
 const (
 	buildInfo metricID = iota
+	targetInfo
 	targetUp
 	locks
 	locksWithoutTTL

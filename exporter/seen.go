@@ -243,7 +243,7 @@ func (t *target) look(l *locksteward.Lock, id lockHash, expect time.Duration) se
 		s.facts |= hasWaiters
 		s.waiters = uint16(min(l.Waiters, math.MaxUint16))
 	}
-	if l.TTL == locksteward.NoExpiry {
+	if l.NeverExpires() {
 		s.facts |= isWithoutTTL
 	}
 	return s

@@ -8,6 +8,11 @@ var table = [metricCount]Metric{
 		"Always 1; the version of this agent.",
 		[]string{"version", "revision", "goversion"},
 	},
+	targetInfo: {
+		"locksteward_target_info", Gauge,
+		"Always 1; which kind of store the target is (source): join it on target.",
+		[]string{"target", "source"},
+	},
 	targetUp: {
 		"locksteward_target_up", Gauge,
 		"Whether the last contact with the target worked (1) or not (0).",

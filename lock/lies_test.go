@@ -29,7 +29,7 @@ func TestLies(t *testing.T) {
 	for _, command := range []string{"hello", "client setname", "evalsha", "eval", "cluster slots"} {
 		for _, lie := range testredis.Lies() {
 			t.Run(command+"/"+lie.Name, func(t *testing.T) {
-				timeout := 5 * time.Second
+				timeout := 30 * time.Second // of what it sends much has to arrive
 				if !lie.Refused {
 					timeout = 300 * time.Millisecond // as long it may be tried again
 				}
@@ -50,7 +50,7 @@ func TestLies(t *testing.T) {
 						t.Fatal(err)
 					}
 				}
-				ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 				defer cancel()
 				key := command + "/" + lie.Name
 				other := make(chan error, 1)
@@ -62,6 +62,12 @@ func TestLies(t *testing.T) {
 					other <- err
 				}()
 				h, err := c.TryAcquire(ctx, key, lease())
+				for n := 0; liar.Lied() == 0 && n < 20; n++ { // a busy machine may be too slow to get as far
+					if err == nil {
+						_ = h.Release(ctx)
+					}
+					h, err = c.TryAcquire(ctx, key, lease())
+				}
 				if err == nil {
 					err = h.Release(ctx)
 				}

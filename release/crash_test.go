@@ -432,7 +432,7 @@ func (e *env) wantReleasedOnce(t testing.TB, r locksteward.Request) {
 	if got := e.trail(t, r.ID); !slices.Equal(got, want) {
 		t.Errorf("trail %q, want %q", got, want)
 	}
-	if !strings.Contains(string(last.Detail), "the lock was deleted") {
+	if !strings.Contains(string(last.Detail), "the hold was ended") {
 		t.Errorf("the trail says %s", last.Detail)
 	}
 	e.wantConfirmed(t, r, source.ConfirmedByRecord)

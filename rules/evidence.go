@@ -99,8 +99,11 @@ func idleLine(l *locksteward.Lock) locksteward.Message {
 
 // ttlLine says how much of the lease is left.
 func ttlLine(l *locksteward.Lock) locksteward.Message {
-	if l.TTL == locksteward.NoExpiry {
+	switch {
+	case l.NeverExpires():
 		return message("lock.ttl-none")
+	case l.Lifetime == locksteward.LifetimeSession:
+		return message("lock.ttl-session")
 	}
 	return message("lock.ttl", l.TTL)
 }

@@ -53,7 +53,7 @@ func (holdTooLong) Evaluate(in Input) Verdict {
 		})
 	}
 	var remedy locksteward.Message // else the usual one
-	if l.TTL == locksteward.NoExpiry {
+	if l.NeverExpires() {
 		remedy = holdTooLongBareRemedy
 	}
 	return in.fires(locksteward.Finding{

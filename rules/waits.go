@@ -238,6 +238,8 @@ func (a *awaited) hold(l *locksteward.Lock, inferred holding, over *locksteward.
 	switch {
 	case l.Claim != nil:
 		now.session, now.acquired, now.purpose = cmp.Or(l.Claim.Session, l.Claim.ID), l.Claim.Acquired, l.Claim.Purpose
+	case l.Session != nil && l.Session.Thread != "":
+		now.session = l.Session.Thread
 	case inferred.known() && now.claim != "":
 		now.session, now.acquired, now.inferred = inferred.session, inferred.acquired, true
 	case now.claim == a.holder.claim && now.claim != "":

@@ -98,7 +98,7 @@ func (t *Table) Page(q Query) Page {
 			t.mu.RLock()
 		}
 		if q.Class != "" && e.traits.class != q.Class || q.Library != "" && e.traits.library != q.Library ||
-			q.NoTTL && e.ttl != locksteward.NoExpiry || q.Waited && e.waiters <= 0 ||
+			q.NoTTL && (e.ttl != locksteward.NoExpiry || e.traits.lifetime == locksteward.LifetimeSession) || q.Waited && e.waiters <= 0 ||
 			holder != "" && !e.heldBy(holder) || q.Keep != nil && !q.Keep(key) {
 			continue
 		}

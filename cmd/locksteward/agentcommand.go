@@ -10,7 +10,7 @@ import (
 )
 
 // agentCommand is a command that makes one request to the agent and prints the answer, as a
-// table or as the JSON of the API.
+// table or as the data of the API.
 type agentCommand[T any] struct {
 	use, short, long, example string
 	// args checks the arguments; nil takes none.
@@ -21,6 +21,8 @@ type agentCommand[T any] struct {
 	reason *string
 	ask    func(ctx context.Context, client *apiclient.Client, args []string) (T, error)
 	show   func(w io.Writer, v T) error
+	// names, of a list, are what other commands take; one a line for --output name.
+	names func(v T) []string
 	// after, if set, says what is wrong with an answer that was shown.
 	after func(v T) error
 }
@@ -28,7 +30,7 @@ type agentCommand[T any] struct {
 func (t agentCommand[T]) command(p *program) *cobra.Command {
 	var (
 		agent  agentFlags
-		output outputFlag
+		output = outputFlag{list: t.names != nil}
 	)
 	if t.args == nil {
 		t.args = cobra.NoArgs
@@ -48,10 +50,13 @@ func (t agentCommand[T]) command(p *program) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if output.json() {
-				err = writeJSON(p.stdout, v)
-			} else {
-				err = t.show(p.stdout, v)
+			switch {
+			case output.data():
+				err = output.encode(p.stdout, v)
+			case output.value == "name":
+				err = writeNames(p.stdout, t.names(v))
+			default:
+				err = t.show(output.table(p.stdout), v)
 			}
 			if err == nil && t.after != nil {
 				err = t.after(v)

@@ -13,7 +13,7 @@ import (
 func TestArgumentsAreNamed(t *testing.T) {
 	t.Parallel()
 	for line, want := range map[string]string{
-		"targets --agent http://127.0.0.1:1":       `unknown command "targets" for "locksteward"; see 'locksteward --help'`,
+		"forks --agent http://127.0.0.1:1":         `unknown command "forks" for "locksteward"; see 'locksteward --help'`,
 		"users frob --x":                           `unknown command "frob" for "locksteward users"; see 'locksteward users --help'`,
 		"users http://a:b@c --x":                   "an argument is a URL with a password",
 		"release approve --reason x":               "ID is missing; see 'locksteward release approve --help'",

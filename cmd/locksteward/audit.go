@@ -182,8 +182,8 @@ func auditStatusCommand(p *program) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if output.json() {
-				return writeJSON(p.stdout, s)
+			if output.data() {
+				return output.encode(p.stdout, s)
 			}
 			return writeAuditStatus(p.stdout, s)
 		},

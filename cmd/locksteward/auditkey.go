@@ -91,8 +91,8 @@ not have.`,
 					return errors.New("the trail has no entries yet")
 				}
 				c := audit.Sign(&k, store.Checkpoint{Seq: s.Head.Seq, Hash: s.Head.Hash}, time.Now())
-				if output.json() {
-					return writeJSON(p.stdout, audit.View(c))
+				if output.data() {
+					return output.encode(p.stdout, audit.View(c))
 				}
 				_, err = fmt.Fprintln(p.stdout, audit.Line(c))
 				return err
@@ -101,8 +101,8 @@ not have.`,
 			if err != nil {
 				return err
 			}
-			if output.json() {
-				return writeJSON(p.stdout, list)
+			if output.data() {
+				return output.encode(p.stdout, list)
 			}
 			for _, c := range list.Checkpoints {
 				if _, err := fmt.Fprintln(p.stdout, oneLine(c.Line)); err != nil {

@@ -60,8 +60,8 @@ cover locks of configured classes, and are kept for 30 days.`,
 			if err != nil {
 				return err
 			}
-			if output.json() {
-				return writeJSON(p.stdout, list)
+			if output.data() {
+				return output.encode(p.stdout, list)
 			}
 			return writeAudit(p.stdout, list)
 		},

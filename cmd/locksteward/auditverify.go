@@ -68,8 +68,8 @@ their signatures as well.`,
 			if err != nil {
 				return err
 			}
-			if output.json() {
-				err = writeJSON(p.stdout, out)
+			if output.data() {
+				err = output.encode(p.stdout, out)
 			} else if out.Whole {
 				err = writeVerdict(p.stdout, out)
 			}

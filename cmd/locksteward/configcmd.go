@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -47,6 +48,45 @@ connections and no DNS queries.`,
 			return err
 		},
 	}
+	var (
+		output  = outputFlag{list: true}
+		changed bool
+	)
+	show := &cobra.Command{
+		Use:   "show [FILE]",
+		Short: "Show the values that are used, and where each comes from",
+		Long: `Show reads a configuration (default ` + defaultConfigFile + `) as 'run' does, and lists each key
+with the value that is used and where it comes from: a line of a file, an environment
+variable, or the default. Secrets are masked.`,
+		Args:              cobra.MaximumNArgs(1),
+		ValidArgsFunction: yamlFiles,
+		RunE: func(_ *cobra.Command, args []string) error {
+			file := defaultConfigFile
+			if len(args) == 1 {
+				file = args[0]
+			}
+			settings, err := readConfig(file, config.Settings)
+			if err != nil {
+				return err
+			}
+			if changed {
+				settings = slices.DeleteFunc(settings, func(s config.Setting) bool { return s.From == "default" })
+			}
+			switch {
+			case output.data():
+				return output.encode(p.stdout, settings)
+			case output.value == "name":
+				return writeNames(p.stdout, namesOf(settings, func(s config.Setting) string { return s.Path }))
+			}
+			rows := make([][]string, 0, len(settings))
+			for _, s := range settings {
+				rows = append(rows, []string{oneLine(s.Path), oneLine(s.From), oneLine(s.Value)})
+			}
+			return writeTable(output.table(p.stdout), []string{"KEY", "FROM", "VALUE"}, rows)
+		},
+	}
+	output.register(show)
+	show.Flags().BoolVar(&changed, "changed", false, "only keys that a file or the environment sets")
 	example := &cobra.Command{
 		Use:   "example",
 		Short: "Print a configuration with every key at its default",
@@ -56,7 +96,7 @@ connections and no DNS queries.`,
 			return err
 		},
 	}
-	return group("config", "Check a configuration, or print an example", check, example)
+	return group("config", "Check or show a configuration, or print an example", check, show, example)
 }
 
 // loadTargets is loadConfig with the targets that DNS names lead to now. What cannot
@@ -79,7 +119,7 @@ func loadConfig(file string) (config.Config, error) { return readConfig(file, co
 // checkConfig is loadConfig that opens all files which an agent needs at its start.
 func checkConfig(file string) (config.Config, error) { return readConfig(file, config.Check) }
 
-func readConfig(file string, read func(string) (config.Config, error)) (config.Config, error) {
+func readConfig[T any](file string, read func(string) (T, error)) (T, error) {
 	c, err := read(file)
 	if invalid, ok := errors.AsType[*config.InvalidError](err); ok {
 		problems := "problems"

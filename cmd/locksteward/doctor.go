@@ -81,14 +81,14 @@ func runDoctor(ctx context.Context, p *program, f doctorFlags) error {
 			}
 		}
 		doc.Targets = append(doc.Targets, report)
-		if !f.output.json() {
+		if !f.output.data() {
 			if err := writeExam(p.stdout, report, len(doc.Targets) > 1); err != nil {
 				return err
 			}
 		}
 	}
-	if f.output.json() {
-		if err := writeJSON(p.stdout, doc); err != nil {
+	if f.output.data() {
+		if err := f.output.encode(p.stdout, doc); err != nil {
 			return err
 		}
 	} else if _, err := fmt.Fprintf(p.stdout, "\n%s, %s\n", count(doc.Failed, "failure"), count(doc.Warned, "warning")); err != nil {

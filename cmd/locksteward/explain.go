@@ -15,6 +15,7 @@ import (
 	"github.com/locksteward/locksteward/api"
 	"github.com/locksteward/locksteward/internal/lockstore"
 	"github.com/locksteward/locksteward/internal/scan"
+	"github.com/locksteward/locksteward/rules"
 	"github.com/locksteward/locksteward/source/redis/connect"
 )
 
@@ -24,14 +25,15 @@ func explainCommand(p *program) *cobra.Command {
 		server serverFlags
 		key    keyFlags
 		match  []string
+		all    bool
 		output outputFlag
 		lang   string
 	)
 	c := &cobra.Command{
 		Use:   "explain KEY [URL]",
 		Short: "Show a lock with the verdict of each rule",
-		Long: `Explain shows one lock with the verdict of every rule: which fire, which do not,
-and why. It asks the agent. With URL it reads the server itself, without an
+		Long: `Explain shows one lock, the rules that fire on it, and with --all why each of the
+others does not. It asks the agent. With URL it reads the server itself, without an
 agent, and then only knows what two readings show.`,
 		Example: `  locksteward explain lock:order:42
   locksteward explain lock:order:42 redis://127.0.0.1:6379`,
@@ -52,16 +54,17 @@ agent, and then only knows what two readings show.`,
 			if err != nil {
 				return err
 			}
-			if output.json() {
-				return writeJSON(p.stdout, detail)
+			if output.data() {
+				return output.encode(p.stdout, detail)
 			}
-			return writeExplanation(p.stdout, detail)
+			return writeExplanation(p.stdout, detail, all)
 		},
 	}
 	agent.register(c)
 	server.register(c)
 	key.register(c)
 	output.register(c)
+	c.Flags().BoolVar(&all, "all", false, "show why the other rules do not fire")
 	c.Flags().StringArrayVar(&match, "match", nil, "with URL: keys that are locks, as a glob")
 	c.Flags().StringVar(&lang, "lang", "en", "language of findings: en or zh")
 	return c
@@ -144,26 +147,34 @@ func worstFirst(verdicts []api.Verdict) []api.Verdict {
 	return slices.SortedStableFunc(slices.Values(verdicts), func(a, b api.Verdict) int { return cmp.Compare(severity(b), severity(a)) })
 }
 
-// writeExplanation shows the lock, the findings with their evidence, then why
-// the other rules have nothing to say.
-func writeExplanation(w io.Writer, d api.LockDetail) error {
+// writeExplanation shows the lock and the findings with their evidence; with all why the
+// other rules have nothing to say, and else how many these are.
+func writeExplanation(w io.Writer, d api.LockDetail, all bool) error {
 	if err := writeDetail(w, d); err != nil {
 		return err
 	}
 	var b, rest strings.Builder
+	clear, others := 0, 0
 	for _, v := range worstFirst(d.Verdicts) {
-		if v.Finding != nil {
+		switch {
+		case v.Finding != nil:
 			b.WriteByte('\n')
 			writeEvidence(&b, *v.Finding)
 			writeAdvice(&b, *v.Finding)
 			fmt.Fprintf(&b, "  fingerprint: %s\n", v.Finding.Fingerprint)
-		} else {
-			fmt.Fprintf(&rest, "  %-20s %s: %s\n", v.Rule, strings.ReplaceAll(v.Result, "_", " "), oneLine(v.Reason))
+			continue
+		case v.Result == string(rules.Clear):
+			clear++
+		default:
+			others++
 		}
+		fmt.Fprintf(&rest, "  %-20s %s: %s\n", v.Rule, strings.ReplaceAll(v.Result, "_", " "), oneLine(v.Reason))
 	}
-	if rest.Len() > 0 {
+	switch {
+	case all && rest.Len() > 0:
 		b.WriteString("\nother rules\n" + rest.String())
+	case rest.Len() > 0:
+		fmt.Fprintf(&b, "\n%s clear, %d not applicable: --all says why\n", count(clear, "rule"), others)
 	}
-	_, err := io.WriteString(w, b.String())
-	return err
+	return writeText(w, b.String())
 }

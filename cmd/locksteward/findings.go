@@ -33,15 +33,11 @@ func findingsListCommand(p *program) *cobra.Command {
 			c.Flags().StringVar(&filter.Lang, "lang", "", "language of findings: en or zh")
 			c.Flags().IntVar(&limit, "limit", 100, "maximum number; 0: all")
 		},
-		ask: func(ctx context.Context, client *apiclient.Client, _ []string) (out api.FindingList, err error) {
-			findings, err := paginate(limit, maxPageSize, func(n int) ([]api.ListedFinding, bool, error) {
-				filter.Limit = n
-				out, err = client.Findings(ctx, filter)
-				filter.Cursor = out.Next
-				return out.Findings, filter.Cursor != "", err
-			})
-			out.Findings = findings
-			return out, err
+		ask: func(ctx context.Context, client *apiclient.Client, _ []string) (api.FindingList, error) {
+			return findingsUpTo(ctx, client, filter, limit)
+		},
+		names: func(list api.FindingList) []string {
+			return namesOf(list.Findings, func(f api.ListedFinding) string { return f.Fingerprint })
 		},
 		show: func(w io.Writer, list api.FindingList) error {
 			if err := writeUnseen(p.stderr, list.Unseen); err != nil {
@@ -58,6 +54,18 @@ func findingsListCommand(p *program) *cobra.Command {
 			return err
 		},
 	}.command(p)
+}
+
+// findingsUpTo gathers pages until there are so many findings, or all for 0.
+func findingsUpTo(ctx context.Context, client *apiclient.Client, q apiclient.FindingsQuery, limit int) (out api.FindingList, err error) {
+	findings, err := paginate(limit, maxPageSize, func(n int) ([]api.ListedFinding, bool, error) {
+		q.Limit = n
+		out, err = client.Findings(ctx, q)
+		q.Cursor = out.Next
+		return out.Findings, q.Cursor != "", err
+	})
+	out.Findings = findings
+	return out, err
 }
 
 // writeListed shows findings as [writeFindings] does, each with its fingerprint and

@@ -110,8 +110,8 @@ func runInit(ctx context.Context, p *program, f initFlags, in io.Reader) error {
 			return err
 		}
 	}
-	if f.output.json() {
-		return writeJSON(p.stdout, initPlan(plan, f, text, taken, written))
+	if f.output.data() {
+		return f.output.encode(p.stdout, initPlan(plan, f, text, taken, written))
 	}
 	return f.report(p, plan, text, len(taken), written)
 }

@@ -38,6 +38,9 @@ func locksListCommand(p *program) *cobra.Command {
 		ask: func(ctx context.Context, client *apiclient.Client, _ []string) (api.LockList, error) {
 			return locksUpTo(ctx, client, filter, limit)
 		},
+		names: func(list api.LockList) []string {
+			return namesOf(list.Locks, func(l api.Lock) string { return l.Key.Key })
+		},
 		show: func(w io.Writer, list api.LockList) error {
 			if err := writeUnseen(p.stderr, list.Unseen); err != nil {
 				return err

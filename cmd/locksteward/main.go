@@ -1,5 +1,5 @@
-// Command locksteward watches the lock keys of Redis: it finds every lock, judges
-// it, shows and tells what is wrong, and frees dead locks that a person approved.
+// Command locksteward watches distributed locks: it finds them in the stores that keep them,
+// judges them, reports what is wrong, and releases dead ones that a person approved.
 package main
 
 import (

@@ -46,8 +46,8 @@ func notificationsListCommand(p *program) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if output.json() {
-				return writeJSON(p.stdout, list)
+			if output.data() {
+				return output.encode(p.stdout, list)
 			}
 			return writeNotifications(p, list, filter.State == "")
 		},
@@ -148,8 +148,8 @@ would never resolve.`,
 			if err != nil {
 				return err
 			}
-			if output.json() {
-				return writeJSON(p.stdout, out)
+			if output.data() {
+				return output.encode(p.stdout, out)
 			}
 			_, err = fmt.Fprintf(p.stdout, "notifications to be sent again: %d\n", out.Retried)
 			return err
@@ -181,8 +181,8 @@ func notificationsTestCommand(p *program) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if output.json() {
-				err = writeJSON(p.stdout, out)
+			if output.data() {
+				err = output.encode(p.stdout, out)
 			} else if out.Delivered {
 				_, err = fmt.Fprintf(p.stdout, "%s accepted the test, in %s\n", oneLine(out.Receiver), testTook(out.DurationMs))
 			}

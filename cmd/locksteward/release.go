@@ -15,38 +15,31 @@ import (
 func releaseCommand(p *program) *cobra.Command {
 	c := group("release", "Release a dead lock: one person requests it, another approves",
 		releaseRequestCommand(p),
-		releaseDecideCommand(p, "approve", "Approve a request; the agent then compares the lock and releases it"),
-		releaseDecideCommand(p, "deny", "Deny a request"),
+		releaseDecideCommand(p, "approve", "Approve a request or a bundle; the agent then compares each lock and releases it"),
+		releaseDecideCommand(p, "deny", "Deny a request or a bundle"),
 		releaseFollowCommand(p, "undo", "Restore a lock that was just released, with its expiry"),
 		releaseFollowCommand(p, "lift", "End a lock-delay or a take-over early"),
 		releaseListCommand(p),
 		releaseShowCommand(p),
-		releasePreviewCommand(p),
-		releaseBundleCommand(p),
 		releaseBreakGlassCommand(p),
 		releasePauseCommand(p),
 		releaseResumeCommand(p),
-		releaseStatusCommand(p),
 	)
-	c.Long = `A release deletes exactly the hold that was requested, wakes its waiters, and is
-recorded in the audit trail. A lock that changed since the request is not deleted.
+	c.Long = `A release ends exactly the hold that was requested, and is recorded in the audit trail.
+A lock that changed since the request is left as it is.
 
   locksteward release request lock:order:42 --reason 'holder crashed, see INC-7'
-  locksteward release show r-…
+  locksteward release show r-… --preview
   locksteward release approve r-… --reason 'pod is gone, checked'
+
+The locks of a dead host are requested and decided on together, as a bundle. Each is
+compared separately: one that changed since is left as it is, the others are released.
+
+  locksteward release request --host app-7 --reason 'node is gone, INC-9'
+  locksteward release approve b-… --reason 'node is gone, checked'
 
 Exit codes: 0 done, 1 not released, 4 refused by policy.`
 	return c
-}
-
-func releaseDecideCommand(p *program, verb, short string) *cobra.Command {
-	return decision[api.Request]{
-		verb: verb, short: short,
-		read: (*apiclient.Client).Request, evidence: func(r api.Request) string { return r.EvidenceHash },
-		approve: (*apiclient.Client).Approve, deny: (*apiclient.Client).Deny,
-		show:  writeRequest,
-		after: func(r api.Request) error { return outcome(verb, r) },
-	}.command(p)
 }
 
 func registerConfirmations(c *cobra.Command, noIdentity, holderAlive *bool) {
@@ -88,21 +81,23 @@ func releaseFollowCommand(p *program, verb, short string) *cobra.Command {
 }
 
 func releaseShowCommand(p *program) *cobra.Command {
-	return agentCommand[api.Request]{
-		use: "show ID", short: "Show one request with its evidence", args: cobra.ExactArgs(1),
-		ask: func(ctx context.Context, client *apiclient.Client, args []string) (api.Request, error) {
+	var preview bool
+	return agentCommand[any]{
+		use: "show ID", short: "Show a request or a bundle with its evidence", args: cobra.ExactArgs(1),
+		flags: func(c *cobra.Command) {
+			c.Flags().BoolVar(&preview, "preview", false, "show what approving the request would do, and what changed since")
+		},
+		ask: func(ctx context.Context, client *apiclient.Client, args []string) (any, error) {
+			switch {
+			case isBundle(args[0]) && preview:
+				return nil, usagef("--preview: write the id of one request of the bundle, such as %s.1", args[0])
+			case isBundle(args[0]):
+				return client.Bundle(ctx, args[0])
+			case preview:
+				return client.Preview(ctx, args[0])
+			}
 			return client.Request(ctx, args[0])
 		},
-		show: writeRequest,
-	}.command(p)
-}
-
-func releasePreviewCommand(p *program) *cobra.Command {
-	return agentCommand[api.Preview]{
-		use: "preview ID", short: "Show what approving a request would do, and what changed since", args: cobra.ExactArgs(1),
-		ask: func(ctx context.Context, client *apiclient.Client, args []string) (api.Preview, error) {
-			return client.Preview(ctx, args[0])
-		},
-		show: writePreview,
+		show: writeRequested,
 	}.command(p)
 }

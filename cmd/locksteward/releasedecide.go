@@ -2,7 +2,10 @@ package main
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"io"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -10,47 +13,77 @@ import (
 	"github.com/locksteward/locksteward/internal/apiclient"
 )
 
-// decision is a command by which one person approves or denies something: a request,
-// or a bundle of them.
-type decision[T any] struct {
-	verb, short string // the verb is approve or deny
-	// read gets what is decided on, evidence the hash of what was frozen of it.
-	read          func(client *apiclient.Client, ctx context.Context, id string) (T, error)
-	evidence      func(v T) string
-	approve, deny func(client *apiclient.Client, ctx context.Context, id string, in api.Decide) (T, error)
-	show          func(w io.Writer, v T) error
-	after         func(v T) error
-}
+// isBundle reports whether an id is of a bundle of requests, and not of one request in it.
+func isBundle(id string) bool { return strings.HasPrefix(id, "b-") && !strings.Contains(id, ".") }
 
-// command makes it. Without --evidence the evidence is what it has now: it never
-// changes after the request, so both are the same unless the id is not the one that
-// was looked at.
-func (d decision[T]) command(p *program) *cobra.Command {
+// releaseDecideCommand makes `release approve` or `release deny`, of a request or of a bundle.
+// Without --evidence the evidence is what it has now: it never changes after the request, so
+// both are the same unless the id is not the one that was looked at.
+func releaseDecideCommand(p *program, verb, short string) *cobra.Command {
 	var word api.Decide
-	decide := d.approve
-	if d.verb == "deny" {
-		decide = d.deny
-	}
-	return agentCommand[T]{
-		use: d.verb + " ID --reason REASON", short: d.short, args: cobra.ExactArgs(1),
+	return agentCommand[any]{
+		use: verb + " ID --reason REASON", short: short, args: cobra.ExactArgs(1),
 		reason: &word.Reason,
 		flags: func(c *cobra.Command) {
 			c.Flags().StringVar(&word.EvidenceHash, "evidence", "", "hash of the evidence that you reviewed (default: the current one)")
-			if d.verb == "approve" {
+			if verb == "approve" {
 				registerConfirmations(c, &word.ConfirmNoIdentity, &word.ConfirmHolderAlive)
 			}
 		},
-		ask: func(ctx context.Context, client *apiclient.Client, args []string) (T, error) {
+		ask: func(ctx context.Context, client *apiclient.Client, args []string) (any, error) {
 			if word.EvidenceHash == "" {
-				v, err := d.read(client, ctx, args[0])
-				if err != nil {
-					return v, err
+				var err error
+				if word.EvidenceHash, err = evidenceHash(ctx, client, args[0]); err != nil {
+					return nil, err
 				}
-				word.EvidenceHash = d.evidence(v)
 			}
-			return decide(client, ctx, args[0], word)
+			switch approve := verb == "approve"; {
+			case isBundle(args[0]) && approve:
+				return client.ApproveBundle(ctx, args[0], word)
+			case isBundle(args[0]):
+				return client.DenyBundle(ctx, args[0], word)
+			case approve:
+				return client.Approve(ctx, args[0], word)
+			}
+			return client.Deny(ctx, args[0], word)
 		},
-		show:  d.show,
-		after: d.after,
+		show: writeRequested,
+		after: func(v any) error {
+			b, ok := v.(api.Bundle)
+			if !ok {
+				return outcome(verb, v.(api.Request))
+			}
+			var errs []error
+			for _, p := range b.Problems {
+				errs = append(errs, errors.New(p))
+			}
+			for _, r := range b.Requests {
+				errs = append(errs, outcome(verb, r))
+			}
+			return errors.Join(errs...)
+		},
 	}.command(p)
+}
+
+// evidenceHash is that of a request or bundle.
+func evidenceHash(ctx context.Context, client *apiclient.Client, id string) (string, error) {
+	if isBundle(id) {
+		b, err := client.Bundle(ctx, id)
+		return b.EvidenceHash, err
+	}
+	r, err := client.Request(ctx, id)
+	return r.EvidenceHash, err
+}
+
+// writeRequested shows a request, a bundle, or what a request would do.
+func writeRequested(w io.Writer, v any) error {
+	switch v := v.(type) {
+	case api.Request:
+		return writeRequest(w, v)
+	case api.Bundle:
+		return writeBundle(w, v)
+	case api.Preview:
+		return writePreview(w, v)
+	}
+	return fmt.Errorf("cannot show a %T", v)
 }

@@ -46,8 +46,8 @@ until Ctrl-C; as JSON it is one object per change.`,
 				filter.Key = &name
 			}
 			show := func(list api.RequestList) error {
-				if output.json() {
-					return writeJSON(p.stdout, list)
+				if output.data() {
+					return output.encode(p.stdout, list)
 				}
 				if len(list.Requests) == 0 {
 					_, err := fmt.Fprintln(p.stdout, "no requests")

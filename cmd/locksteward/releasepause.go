@@ -83,16 +83,6 @@ func releaseResumeCommand(p *program) *cobra.Command {
 	}.command(p)
 }
 
-func releaseStatusCommand(p *program) *cobra.Command {
-	return agentCommand[api.ReleasePause]{
-		use: "status", short: "Show whether releases are paused, by whom and why",
-		ask: func(ctx context.Context, client *apiclient.Client, _ []string) (api.ReleasePause, error) {
-			return client.ReleasePause(ctx)
-		},
-		show: writeReleasePause,
-	}.command(p)
-}
-
 func checkScope(scope string) error {
 	switch scope {
 	case api.PauseAll, api.PauseAutomatic:

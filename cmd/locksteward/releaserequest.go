@@ -58,20 +58,39 @@ func releaseRequestCommand(p *program) *cobra.Command {
 	var (
 		ask          requestFlags
 		dryRun, wait bool
+		host         string
 	)
 	return agentCommand[any]{
-		use: "request KEY --reason REASON", short: "Request the release of a lock", args: cobra.ExactArgs(1),
+		use: "request {KEY | --host HOST} --reason REASON", short: "Request the release of a lock, or of those of a dead host", args: cobra.ArbitraryArgs,
 		long: `Request the release of a lock. With --wait the command waits for the outcome, and its
 exit code is 0 if the lock was released (or is gone by itself), 1 if not. Ctrl-C ends
-the wait, not the request.`,
+the wait, not the request.
+
+With --host it requests the release of the locks of a dead host, with one decision for
+all. Without a KEY these are the locks of the target whose holder is on the host and
+dead by the rules holder/dead and host/lost.`,
 		reason: &ask.reason,
 		flags: func(c *cobra.Command) {
 			ask.register(c)
 			c.Flags().BoolVar(&dryRun, "dry-run", false, "show the request and what it would do, without storing or releasing anything")
 			c.Flags().BoolVar(&wait, "wait", false, "wait for the outcome")
+			c.Flags().StringVar(&host, "host", "", "the dead host, as the holders of its locks name it")
 			c.MarkFlagsMutuallyExclusive("dry-run", "wait")
+			for _, other := range []string{"dry-run", "wait", "holder-alive", "take-over", "lock-delay", "db"} {
+				c.MarkFlagsMutuallyExclusive("host", other)
+			}
 		},
 		ask: func(ctx context.Context, client *apiclient.Client, args []string) (any, error) {
+			if ask.command.Flags().Changed("host") {
+				return requestBundle(ctx, client, ask, host, args)
+			}
+			switch len(args) {
+			case 0:
+				return nil, usagef("KEY is missing; see 'locksteward release request --help'")
+			case 1:
+			default:
+				return nil, usagef("got %d arguments, takes KEY: quote arguments with blanks; see 'locksteward release request --help'", len(args))
+			}
 			in, err := ask.request(ctx, client, args[0])
 			if err != nil {
 				return nil, err
@@ -85,12 +104,7 @@ the wait, not the request.`,
 			}
 			return r, err
 		},
-		show: func(w io.Writer, v any) error {
-			if preview, ok := v.(api.Preview); ok {
-				return writePreview(w, preview)
-			}
-			return writeRequest(w, v.(api.Request))
-		},
+		show: writeRequested,
 		after: func(v any) error {
 			if r, ok := v.(api.Request); ok && wait {
 				return notReleased(r)
@@ -98,6 +112,26 @@ the wait, not the request.`,
 			return nil
 		},
 	}.command(p)
+}
+
+// requestBundle requests the release of the locks of a dead host.
+func requestBundle(ctx context.Context, client *apiclient.Client, ask requestFlags, host string, keys []string) (api.Bundle, error) {
+	in := api.CreateBundle{Host: host, Reason: ask.reason}
+	if host == "" {
+		return api.Bundle{}, usagef("--host is empty, write the dead host as its locks' holders name it: see 'locksteward locks list'")
+	}
+	for _, arg := range keys {
+		name, err := ask.key.key(arg)
+		if err != nil {
+			return api.Bundle{}, err
+		}
+		in.Keys = append(in.Keys, api.NewKey(name))
+	}
+	var err error
+	if in.Target, err = ask.key.oneTarget(ctx, client); err != nil {
+		return api.Bundle{}, err
+	}
+	return client.CreateBundle(ctx, in)
 }
 
 func releaseBreakGlassCommand(p *program) *cobra.Command {

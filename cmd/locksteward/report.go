@@ -46,8 +46,8 @@ The length of a hold is a range: 1.2s-3.1s is between the two, ≥4s is a minimu
 			if err != nil {
 				return err
 			}
-			if f.output.json() {
-				return writeJSON(p.stdout, out)
+			if f.output.data() {
+				return f.output.encode(p.stdout, out)
 			}
 			return writeReport(p.stdout, out)
 		},

@@ -43,11 +43,12 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 
 func newRoot(p *program) *cobra.Command {
 	root := &cobra.Command{
-		Use:   "locksteward",
-		Short: "Monitoring and governance of Redis lock keys",
-		Long: `Locksteward finds every lock key of a Redis deployment, whichever library wrote it,
-reports locks that are stuck or about to be, notifies people, and releases dead
-locks after an operator approved.
+		Use:     "locksteward",
+		Version: thisBuild().String(),
+		Short:   "Monitoring and governance of distributed locks",
+		Long: `Locksteward finds the locks of Redis, PostgreSQL, etcd and ZooKeeper, whichever library
+took them, reports those that are stuck or about to be, notifies people, and releases
+dead locks after an operator approved.
 
 Start with 'locksteward demo' to see it at work, 'locksteward scan URL' to
 scan a server, and 'locksteward run' to watch it.`,
@@ -56,6 +57,7 @@ scan a server, and 'locksteward run' to watch it.`,
 		Args:          cobra.NoArgs,
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
+	root.SetVersionTemplate("{{.Name}} {{.Version}}\n")
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		// Flags are read first: of a command that is none they are all unknown.
 		if words := cmd.Flags().Args(); cmd.HasSubCommands() && len(words) > 0 {
@@ -73,6 +75,11 @@ scan a server, and 'locksteward run' to watch it.`,
 		explainCommand(p),
 		rulesCommand(p),
 		locksCommand(p),
+		statusCommand(p),
+		targetsCommand(p),
+		classesCommand(p),
+		waitsCommand(p),
+		reloadCommand(p),
 		reportCommand(p),
 		unlockCommand(p),
 		execCommand(p),

@@ -43,8 +43,8 @@ func rulesListCommand(p *program) *cobra.Command {
 				return err
 			}
 			list := backend.RuleList(by.Rules, lang)
-			if output.json() {
-				return writeJSON(p.stdout, list)
+			if output.data() {
+				return output.encode(p.stdout, list)
 			}
 			return writeRules(p.stdout, list)
 		},
@@ -82,8 +82,8 @@ func rulesShowCommand(p *program) *cobra.Command {
 				if r.Rule != args[0] {
 					continue
 				}
-				if output.json() {
-					return writeJSON(p.stdout, r)
+				if output.data() {
+					return output.encode(p.stdout, r)
 				}
 				return writeRule(p.stdout, r, lang)
 			}

@@ -85,8 +85,8 @@ func runRulesTest(ctx context.Context, p *program, file string, f rulesTestFlags
 	if want != nil {
 		out.Mismatches = want.compare(out.Findings)
 	}
-	if f.output.json() {
-		err = writeJSON(p.stdout, out)
+	if f.output.data() {
+		err = f.output.encode(p.stdout, out)
 	} else {
 		err = writeRulesTest(p.stdout, out, f.config)
 	}

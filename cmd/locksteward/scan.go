@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -26,6 +27,7 @@ type scanFlags struct {
 	known  baselineFlags
 	output outputFlag
 	lang   string
+	all    bool
 }
 
 func scanCommand(p *program) *cobra.Command {
@@ -50,6 +52,7 @@ incomplete, 3 findings at or above --fail-on.`,
 	c.Flags().StringVar(&f.record, "record", "", "record the readings to this new file, for 'rules test': tokens as digests, names in clear")
 	c.Flags().Var(&f.failOn, "fail-on", "exit with 3 if findings at or above this severity fire: info, warning or critical")
 	c.Flags().StringVar(&f.lang, "lang", "en", "language of findings: en or zh")
+	c.Flags().BoolVar(&f.all, "all", false, "list the healthy locks as well")
 	f.known.register(c)
 	f.output.register(c)
 	return c
@@ -95,15 +98,16 @@ func runScan(ctx context.Context, p *program, f scanFlags) error {
 	} else if err := f.known.apply(p, &out, known); err != nil {
 		return err
 	}
-	write := writeScan
-	if f.output.json() {
-		write = func(w io.Writer, out api.Scan) error { return writeJSON(w, out) }
+	if f.output.data() {
+		err = f.output.encode(p.stdout, out)
+	} else {
+		err = writeScan(p.stdout, out, f.all)
 	}
-	if err := write(p.stdout, out); err != nil {
+	if err != nil {
 		return err
 	}
 	if interrupted {
-		return err
+		return ctx.Err()
 	}
 	return scanVerdict(out, f.failOn)
 }
@@ -122,43 +126,62 @@ func scanVerdict(out api.Scan, limit severityFlag) error {
 	return failOn(limit, out.Findings, incomplete)
 }
 
-func writeScan(w io.Writer, out api.Scan) error {
-	if len(out.Locks) == 0 {
-		fmt.Fprintf(w, "no locks among %d keys", out.KeysScanned)
-		if out.Candidates > 0 {
-			fmt.Fprintf(w, "; %d key names look like locks (select them with --match)", out.Candidates)
-		}
-		fmt.Fprintln(w)
-	} else if err := writeLocks(w, out.Locks, false); err != nil {
-		return err
-	}
+// writeScan shows the findings, the locks that they are about, and in the last line what
+// was scanned; with all the healthy locks, too.
+func writeScan(w io.Writer, out api.Scan, all bool) error {
 	if len(out.Findings) > 0 {
-		fmt.Fprintln(w)
 		if err := writeFindings(w, out.Findings); err != nil {
 			return err
 		}
-	} else if len(out.Locks) > 0 {
-		healthy := "all locks look healthy"
-		if !out.Complete {
-			healthy = "all locks that were read look healthy"
+		fmt.Fprintln(w)
+	}
+	listed := out.Locks
+	if !all {
+		listed = slices.DeleteFunc(slices.Clone(listed), func(l api.Lock) bool { return len(l.Findings) == 0 })
+	}
+	if len(listed) > 0 {
+		if err := writeLocks(w, listed, false); err != nil {
+			return err
 		}
-		fmt.Fprintln(w, "\nno findings: "+healthy)
+		fmt.Fprintln(w)
 	}
 	if err := writeGone(w, out.BaselineGone); err != nil {
 		return err
 	}
 	for _, m := range out.OnReplicas {
-		fmt.Fprintf(w, "\nkeys of %s by its replica %s, as of replication offset %d\n", m.Node, m.Replica, m.AsOfOffset)
+		fmt.Fprintf(w, "keys of %s by its replica %s, as of replication offset %d\n\n", m.Node, m.Replica, m.AsOfOffset)
 	}
-	complete := "complete"
+	return writeText(w, scanWords(out, len(out.Locks)-len(listed))+"\n")
+}
+
+// scanWords says what was scanned and what came of it; unlisted are the healthy locks that
+// are not shown.
+func scanWords(out api.Scan, unlisted int) string {
+	looks := "look healthy"
 	if !out.Complete {
-		complete = "INCOMPLETE"
-	} else if len(out.Locks) == 0 {
-		return nil
+		looks = "that were read look healthy"
 	}
-	_, err := fmt.Fprintf(w, "\n%s among %s in %s, %s; %s\n", count(len(out.Locks), "lock"), count(int(out.KeysScanned), "key"),
-		span(time.Duration(out.DurationMs)*time.Millisecond), complete, count(out.Candidates, "candidate"))
-	return err
+	words := ""
+	switch found := len(out.Locks) - unlisted; {
+	case len(out.Locks) == 0:
+		words = "no locks"
+	case len(out.Findings) == 0 && unlisted > 0:
+		words = fmt.Sprintf("no findings: all %s %s (--all lists them)", count(len(out.Locks), "lock"), looks)
+	case len(out.Findings) == 0:
+		words = fmt.Sprintf("no findings: all %s %s", count(len(out.Locks), "lock"), looks)
+	case unlisted > 0:
+		words = fmt.Sprintf("%s with findings and %d without (--all lists them)", count(found, "lock"), unlisted)
+	default:
+		words = count(len(out.Locks), "lock")
+	}
+	words += fmt.Sprintf("; %s read in %s", count(int(out.KeysScanned), "name"), span(time.Duration(out.DurationMs)*time.Millisecond))
+	if !out.Complete {
+		words += ", INCOMPLETE"
+	}
+	if out.Candidates > 0 {
+		words += fmt.Sprintf("; %s (select them with --match)", map[bool]string{true: "1 name looks like a lock", false: fmt.Sprint(out.Candidates) + " names look like locks"}[out.Candidates == 1])
+	}
+	return words
 }
 
 // writeGone tells what the baseline has and the scan has not.
@@ -166,14 +189,15 @@ func writeGone(w io.Writer, gone []api.BaselineFinding) error {
 	if len(gone) == 0 {
 		return nil
 	}
-	fmt.Fprintf(w, "\nin the baseline, but not found (--update-baseline removes them):\n")
+	fmt.Fprintf(w, "in the baseline, but not found (--update-baseline removes them):\n")
 	for _, f := range gone {
 		subject := showSubject(f.Key, f.Class, "")
 		if _, err := fmt.Fprintf(w, "  %s  %s  accepted %s\n", oneLine(f.Rule), subject, oneLine(f.Accepted)); err != nil {
 			return err
 		}
 	}
-	return nil
+	_, err := fmt.Fprintln(w)
+	return err
 }
 
 // severityFlag is --fail-on.

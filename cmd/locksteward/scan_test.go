@@ -55,7 +55,7 @@ func TestScanAcrossAFlushShowsTheFinding(t *testing.T) {
 		t.Fatalf("%d locks, findings %+v", len(out.Locks), out.Findings)
 	}
 	var b bytes.Buffer
-	if err := writeScan(&b, out); err != nil {
+	if err := writeScan(&b, out, true); err != nil {
 		t.Fatal(err)
 	}
 	for _, f := range out.Findings {
@@ -70,7 +70,7 @@ func TestScanWithoutLocksSaysThatItIsIncomplete(t *testing.T) {
 	t.Parallel()
 	out := api.Scan{KeysScanned: 7, Incomplete: []api.Incomplete{{Node: "a:1", Reason: "timeout"}}}
 	var b bytes.Buffer
-	if err := writeScan(&b, out); err != nil {
+	if err := writeScan(&b, out, true); err != nil {
 		t.Fatal(err)
 	}
 	if !strings.Contains(b.String(), "INCOMPLETE") {
@@ -78,7 +78,7 @@ func TestScanWithoutLocksSaysThatItIsIncomplete(t *testing.T) {
 	}
 	b.Reset()
 	out.Complete, out.Incomplete = true, nil
-	if err := writeScan(&b, out); err != nil || b.String() != "no locks among 7 keys\n" {
+	if err := writeScan(&b, out, true); err != nil || b.String() != "no locks; 7 names read in 0s\n" {
 		t.Errorf("got %q, %v", b.String(), err)
 	}
 }

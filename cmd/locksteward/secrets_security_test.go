@@ -291,7 +291,7 @@ func (b *secretBed) act() {
 		b.t.Fatalf("no request: %s", out)
 	}
 	b.clean("release show", b.cli(b.tokens["bo"], "release", "show", string(id[1])))
-	b.clean("release preview", b.cli(b.tokens["bo"], "release", "preview", string(id[1])))
+	b.clean("release preview", b.cli(b.tokens["bo"], "release", "show", string(id[1]), "--preview"))
 	out = b.works(b.tokens["bo"], "release", "approve", string(id[1]), "--reason", "checked")
 	b.clean("release approve", out)
 }

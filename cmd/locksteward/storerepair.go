@@ -41,8 +41,8 @@ killed: nothing is lost. docs/store.md explains the rest.`,
 			if err != nil {
 				return err
 			}
-			if output.json() {
-				return writeJSON(p.stdout, repairedStore(r))
+			if output.data() {
+				return output.encode(p.stdout, repairedStore(r))
 			}
 			_, err = fmt.Fprintf(p.stdout, "%s: %d bytes, %d audit entries, repaired and checked\n", r.Path, r.Bytes, r.Entries)
 			return err

@@ -209,8 +209,8 @@ func confirm(p *program, plan *unlock.Plan, name string) (bool, error) {
 }
 
 func showUnlocked(p *program, f unlockFlags, out unlocked) error {
-	if f.output.json() {
-		return writeJSON(p.stdout, out)
+	if f.output.data() {
+		return f.output.encode(p.stdout, out)
 	}
 	_, err := fmt.Fprintf(p.stdout, "%s: %s: %s\n", showKey(out.Key), out.State, out.Outcome)
 	return err

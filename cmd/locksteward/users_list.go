@@ -36,8 +36,8 @@ It shows no secrets, and needs no agent.`,
 			if err != nil {
 				return err
 			}
-			if output.json() {
-				return writeJSON(p.stdout, struct {
+			if output.data() {
+				return output.encode(p.stdout, struct {
 					Users []access.User `json:"users"`
 				}{access.Users(set)})
 			}
@@ -130,8 +130,8 @@ requests with tokens are not sign-ins.`,
 					return err
 				}
 			}
-			if output.json() {
-				return writeJSON(p.stdout, report)
+			if output.data() {
+				return output.encode(p.stdout, report)
 			}
 			return writeAccess(p.stdout, report)
 		},

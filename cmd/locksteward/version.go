@@ -44,6 +44,15 @@ func thisBuild() buildInfo {
 	return b
 }
 
+// String is a build in one line.
+func (b buildInfo) String() string {
+	text := b.Version
+	if b.Commit != "" {
+		text += " (" + b.Commit[:min(12, len(b.Commit))] + ", " + b.Date + ")"
+	}
+	return text + " " + b.Go
+}
+
 func versionCommand(p *program) *cobra.Command {
 	var output outputFlag
 	c := &cobra.Command{
@@ -52,14 +61,10 @@ func versionCommand(p *program) *cobra.Command {
 		Args:  cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			b := thisBuild()
-			if output.json() {
-				return writeJSON(p.stdout, b)
+			if output.data() {
+				return output.encode(p.stdout, b)
 			}
-			text := "locksteward " + b.Version
-			if b.Commit != "" {
-				text += " (" + b.Commit[:min(12, len(b.Commit))] + ", " + b.Date + ")"
-			}
-			_, err := fmt.Fprintln(p.stdout, text, b.Go)
+			_, err := fmt.Fprintln(p.stdout, "locksteward", b)
 			return err
 		},
 	}

@@ -33,11 +33,37 @@ func cellKey(k api.Key) string {
 	return string([]rune(text)[:maxCell]) + fmt.Sprintf("… (%d characters)", utf8.RuneCountInString(text))
 }
 
-func showTTL(ms int64) string {
-	if ms < 0 {
+// showTTL is how long a lock still lasts by itself; one that ends with a session has no TTL.
+func showTTL(l api.Lock) string {
+	switch {
+	case l.Lifetime == string(locksteward.LifetimeSession):
+		return "session"
+	case l.TTLMs < 0:
 		return "none"
 	}
-	return span(time.Duration(ms) * time.Millisecond)
+	return span(time.Duration(l.TTLMs) * time.Millisecond)
+}
+
+// showSession says whose session keeps a lock, and what it does.
+func showSession(s api.Session) string {
+	parts := []string{oneLine(s.ID)}
+	if s.User != "" {
+		parts = append(parts, "of "+oneLine(s.User))
+	}
+	if s.Addr != "" {
+		parts = append(parts, "from "+oneLine(s.Addr))
+	}
+	text := strings.Join(parts, " ")
+	if !s.Since.IsZero() {
+		text += ", since " + s.Since.Local().Format(time.DateTime)
+	}
+	if s.State != "" {
+		text += ", " + s.State
+		if !s.StateSince.IsZero() {
+			text += " since " + s.StateSince.Local().Format(time.DateTime)
+		}
+	}
+	return text
 }
 
 func showAge(l api.Lock) string {
@@ -94,7 +120,7 @@ func writeLockRows(w io.Writer, locks []api.Lock, targets bool) error {
 			waiters = fmt.Sprint(l.Waiters)
 		}
 		row := []string{
-			cellKey(l.Key), l.Class, l.Library, showTTL(l.TTLMs), showAge(l), waiters,
+			cellKey(l.Key), l.Class, l.Library, showTTL(l), showAge(l), waiters,
 			showHolder(l.Holder), dash(strings.Join(l.Findings, " ")),
 		}
 		if targets {
@@ -125,8 +151,7 @@ func writeFindings(w io.Writer, findings []api.Finding) error {
 			writeAdvice(&b, f)
 		}
 	}
-	_, err := io.WriteString(w, b.String())
-	return err
+	return writeText(w, b.String())
 }
 
 // showSubject is what a finding is about: a key, a class, or a target as a whole.
@@ -233,6 +258,14 @@ func identity(e api.Evidence) string {
 	return e.Identity
 }
 
+// inDB names the database of a lock on Redis, unless it is the first.
+func inDB(db int) string {
+	if db == 0 {
+		return ""
+	}
+	return fmt.Sprintf(", db %d", db)
+}
+
 func writeRequest(w io.Writer, r api.Request) error {
 	var b strings.Builder
 	line := func(name, format string, args ...any) {
@@ -241,15 +274,15 @@ func writeRequest(w io.Writer, r api.Request) error {
 	e := r.Evidence
 	line("request", "%s (%s)", r.ID, r.State)
 	line("asks for", "%s", showAct(e))
-	line("lock", "%s on %s, db %d", showKey(e.Key), e.Target, e.DB)
+	line("lock", "%s on %s%s", showKey(e.Key), e.Target, inDB(e.DB))
 	line("class", "%s", e.Class)
 	line("library", "%s (%s), identity %s", e.Library, e.Type, identity(e))
 	line("holder", "%s", showHolder(e.Holder))
-	expires := "never"
 	if e.ExpiresAtMs > 0 {
-		expires = time.UnixMilli(e.ExpiresAtMs).Local().Format(time.DateTime)
+		line("expires", "%s", time.UnixMilli(e.ExpiresAtMs).Local().Format(time.DateTime))
+	} else {
+		line("expires", "no, it has no TTL")
 	}
-	line("expires", "%s", expires)
 	line("findings", "%s", dash(strings.Join(e.Findings, " ")))
 	line("requested", "by %s at %s: %s", r.Requester, r.CreatedAt.Local().Format(time.DateTime), oneLine(r.Reason))
 	if r.Bundle != "" {
@@ -274,9 +307,11 @@ func writeRequest(w io.Writer, r api.Request) error {
 		line("woken", "%d", r.WaitersWoken)
 	}
 	line("evidence", "%s", r.EvidenceHash)
-	_, err := io.WriteString(w, b.String())
-	return err
+	return writeText(w, b.String())
 }
+
+// maxAlso is how many of the other locks of a session are named.
+const maxAlso = 10
 
 func writeDetail(w io.Writer, d api.LockDetail) error {
 	var b strings.Builder
@@ -284,14 +319,18 @@ func writeDetail(w io.Writer, d api.LockDetail) error {
 		fmt.Fprintf(&b, "%-10s %s\n", name+":", fmt.Sprintf(format, args...))
 	}
 	line("lock", "%s", showKey(d.Key))
-	where := fmt.Sprintf("db %d, %s", d.DB, d.Node)
+	where := d.Node + inDB(d.DB)
 	if d.Target != "" {
 		where = d.Target + ", " + where
 	}
 	line("on", "%s", where)
 	line("class", "%s", d.Class)
 	line("library", "%s (%s, %s confidence), identity %s", d.Library, d.Type, dash(d.Confidence), d.Identity)
-	line("ttl", "%s", showTTL(d.TTLMs))
+	if d.Lifetime == string(locksteward.LifetimeSession) {
+		line("ttl", "none, it ends with its session")
+	} else {
+		line("ttl", "%s", showTTL(d.Lock))
+	}
 	line("age", "%s (%s)", showAge(d.Lock), d.AgeBasis)
 	if !d.Acquired.IsZero() {
 		line("acquired", "%s", acquired(d))
@@ -300,6 +339,16 @@ func writeDetail(w io.Writer, d api.LockDetail) error {
 		line("mode", "%s", d.Mode)
 	}
 	line("holder", "%s", showHolder(d.Holder))
+	if d.Session != nil {
+		line("session", "%s", showSession(*d.Session))
+		for i, k := range d.Session.Locks {
+			if i == maxAlso {
+				line("ends too", "%d other locks", len(d.Session.Locks)-i)
+				break
+			}
+			line("ends too", "%s", showKey(k))
+		}
+	}
 	if d.Fence > 0 {
 		line("fence", "%d", d.Fence)
 	}
@@ -327,6 +376,5 @@ func writeDetail(w io.Writer, d api.LockDetail) error {
 	if d.History.Renewals > 0 {
 		line("seen", "renewed %d times", d.History.Renewals)
 	}
-	_, err := io.WriteString(w, b.String())
-	return err
+	return writeText(w, b.String())
 }

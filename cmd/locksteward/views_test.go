@@ -46,7 +46,7 @@ func TestExplanationBeginsWithTheWorst(t *testing.T) {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	var out bytes.Buffer
-	if err := writeExplanation(&out, api.LockDetail{Verdicts: in}); err != nil {
+	if err := writeExplanation(&out, api.LockDetail{Verdicts: in}, true); err != nil {
 		t.Fatal(err)
 	}
 	if critical, warning := strings.Index(out.String(), "CRITICAL"), strings.Index(out.String(), "WARNING"); critical < 0 || warning < critical {

@@ -159,8 +159,9 @@ func (p *postgres) run(program string, args ...string) {
 // restore puts a dump in the place of the database, anyone who uses it.
 func (p *postgres) restore(dump string) {
 	p.t.Helper()
-	p.exec("DROP DATABASE steward WITH (FORCE)", "CREATE DATABASE steward")
-	p.run("pg_restore", "--no-owner", "--single-transaction", "--dbname="+p.dsn, dump)
+	p.exec("CREATE DATABASE restored")
+	p.run("pg_restore", "--no-owner", "--single-transaction", "--dbname="+strings.Replace(p.dsn, "/steward", "/restored", 1), dump)
+	p.exec("DROP DATABASE steward WITH (FORCE)", "ALTER DATABASE restored RENAME TO steward")
 }
 
 // An older dump takes the place of the database of two replicas, while they are stopped,

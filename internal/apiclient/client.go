@@ -152,10 +152,10 @@ func (c *Client) do(ctx context.Context, method, path string, query url.Values, 
 	defer func() { _ = resp.Body.Close() }()
 	raw, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer+1))
 	if err != nil {
-		return fmt.Errorf("read answer of the agent at %s: %w", c.where(), err)
+		return fmt.Errorf("read answer of the agent at %s: %w", c.Where(), err)
 	}
 	if len(raw) > maxAnswer {
-		return fmt.Errorf("read answer of the agent at %s: it is larger than %d bytes: narrow the filter", c.where(), maxAnswer)
+		return fmt.Errorf("read answer of the agent at %s: it is larger than %d bytes: narrow the filter", c.Where(), maxAnswer)
 	}
 	return c.decode(resp, raw, into)
 }
@@ -177,7 +177,7 @@ func (c *Client) decode(resp *http.Response, raw []byte, into any) error {
 			return nil
 		}
 	}
-	return fmt.Errorf("%s does not answer like a Locksteward agent (status %d): point to the console's address with --agent URL", c.where(), resp.StatusCode)
+	return fmt.Errorf("%s does not answer like a Locksteward agent (status %d): point to the console's address with --agent URL", c.Where(), resp.StatusCode)
 }
 
 // unreachable says what to do, without the query: it names keys.
@@ -187,17 +187,17 @@ func (c *Client) unreachable(ctx context.Context, err error) error {
 	}
 	switch {
 	case ctx.Err() != nil:
-		return fmt.Errorf("ask the agent at %s: %w", c.where(), context.Cause(ctx))
+		return fmt.Errorf("ask the agent at %s: %w", c.Where(), context.Cause(ctx))
 	case errors.Is(err, syscall.ECONNREFUSED):
-		return fmt.Errorf("no agent at %s: %w: start one with `locksteward run`, or point to it with --agent URL", c.where(), err)
+		return fmt.Errorf("no agent at %s: %w: start one with `locksteward run`, or point to it with --agent URL", c.Where(), err)
 	case errors.Is(err, http.ErrSchemeMismatch):
-		return fmt.Errorf("ask the agent at %s: %w: use http:// in --agent URL", c.where(), err)
+		return fmt.Errorf("ask the agent at %s: %w: use http:// in --agent URL", c.Where(), err)
 	case isTLS(err):
-		return fmt.Errorf("ask the agent at %s: %w", c.where(), tlsAdvice(err))
+		return fmt.Errorf("ask the agent at %s: %w", c.Where(), tlsAdvice(err))
 	case errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE) || errors.Is(err, net.ErrClosed):
-		return fmt.Errorf("the agent at %s ended the connection without an answer: %w: what was asked for may have been done: look before you ask again%s", c.where(), err, c.orCertificate())
+		return fmt.Errorf("the agent at %s ended the connection without an answer: %w: what was asked for may have been done: look before you ask again%s", c.Where(), err, c.orCertificate())
 	default:
-		return fmt.Errorf("ask the agent at %s: %w: is it running? point to it with --agent URL%s", c.where(), err, c.orCertificate())
+		return fmt.Errorf("ask the agent at %s: %w: is it running? point to it with --agent URL%s", c.Where(), err, c.orCertificate())
 	}
 }
 
@@ -228,4 +228,5 @@ func tlsAdvice(err error) error {
 	return fmt.Errorf("%w: it asks for a certificate that it trusts: give yours with --cert-file FILE and --key-file FILE", err)
 }
 
-func (c *Client) where() string { return c.base.Scheme + "://" + c.base.Host }
+// Where is the address of the agent, without a password.
+func (c *Client) Where() string { return c.base.Scheme + "://" + c.base.Host }

@@ -79,7 +79,7 @@ func wantWhole(t *testing.T, out *output, s scene) {
 	t.Helper()
 	text := out.String()
 	want := []string{
-		"SIGKILL to process", "released: Released: the lock was deleted and 1 waiting client was notified.",
+		"SIGKILL to process", "released: Released: the hold was ended and 1 waiting client was notified.",
 		"refused by policy", "the client that waited is awake and has the lock", "release.execute  released",
 		"hold/too-long on " + s.order() + " is resolved",
 		"it never expires by itself", "A crash between taking the lock and setting its TTL",

@@ -99,9 +99,11 @@ func (p *Proposal) measure(seen Seen) {
 	for _, key := range p.Keys {
 		l := seen.Locks[key]
 		p.LibraryCounts[l.Library]++
-		if l.TTL == locksteward.NoExpiry {
+		switch {
+		case l.NeverExpires():
 			p.WithoutTTL++
-		} else {
+		case l.Lifetime == locksteward.LifetimeSession:
+		default:
 			if p.TTLMax == 0 || l.TTL < p.TTLMin {
 				p.TTLMin = l.TTL
 			}

@@ -112,7 +112,7 @@ func (f *family) report(id classID, classes *class.Set) api.ClassReport {
 	}
 	lease := r.Lease.Clone()
 	for _, l := range f.open {
-		if l.TTL == locksteward.NoExpiry {
+		if l.NeverExpires() {
 			out.Open.WithoutTTL++
 		} else if d := LeaseOf(l); d > 0 {
 			lease.Add(d)

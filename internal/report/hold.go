@@ -78,8 +78,10 @@ func renews(l locksteward.Lock) bool {
 // or what was left when it was first seen with it.
 func LeaseOf(l locksteward.Lock) time.Duration {
 	switch {
-	case l.TTL == locksteward.NoExpiry:
+	case l.NeverExpires():
 		return locksteward.NoExpiry
+	case l.Lifetime == locksteward.LifetimeSession:
+		return 0
 	case l.Claim != nil && l.Claim.TTL > 0:
 		return l.Claim.TTL
 	case l.ExpireAt > 0:

@@ -145,7 +145,7 @@ func prepare(opts Options) (*parts, error) {
 	if err != nil {
 		return nil, err
 	}
-	target := locksteward.Target{Name: TargetName(opts.Connect.URL), Mode: conn.Topology(), DB: conn.Address().DB}
+	target := locksteward.Target{Name: TargetName(opts.Connect.URL), Source: string(conn.Address().Kind), Mode: conn.Topology(), DB: conn.Address().DB}
 	cfg := scanner.DefaultConfig()
 	cfg.NoThrottle = opts.NoThrottle
 	// A digest key of the run: digests of two scans cannot be compared. It is a salt

@@ -112,7 +112,7 @@ func Prepare(ctx context.Context, t config.Target, classes *class.Set, deps Deps
 	if err != nil {
 		return nil, fmt.Errorf("target %q: %w", t.Name, err)
 	}
-	target := locksteward.Target{Name: t.Name, Mode: conn.Topology(), DB: conn.Address().DB}
+	target := locksteward.Target{Name: t.Name, Source: string(conn.Address().Kind), Mode: conn.Topology(), DB: conn.Address().DB}
 	log := deps.Log.With(zap.String("target", t.Name))
 	var w *Watched // before anything is read
 	src, err := conn.Source(lockstore.Options{

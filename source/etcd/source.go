@@ -98,7 +98,7 @@ func (*Source) Traits() source.Traits {
 }
 
 // Topology implements [source.Source]: the members serve the same data, as one.
-func (*Source) Topology() locksteward.Mode { return locksteward.ModeStandalone }
+func (*Source) Topology() locksteward.Mode { return "" }
 
 // DB implements [source.Source].
 func (*Source) DB() int { return 0 }

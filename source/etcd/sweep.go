@@ -46,7 +46,7 @@ func (s *Source) Sweep(ctx context.Context, _ source.SweepOptions, sink source.S
 	part := source.Part{
 		Node: s.node, Answered: true, Err: seen.partial, Scanned: int64(len(seen.keys)), At: seen.at, AnsweredAt: seen.at,
 		Owns: func(string) bool { return true }, Absent: map[string]time.Time{}, NotLock: map[string]time.Time{},
-		Server: source.Server{State: unknownState(s.node), Uptime: -1, Evicted: -1, Flushes: -1, Offset: -1, InStep: -1},
+		Server: source.Server{State: locksteward.UnknownNode(s.node), Uptime: -1, Evicted: -1, Flushes: -1, Offset: -1, InStep: -1},
 	}
 	s.pass(ctx, sink, &part, prefixes, looks, leases)
 	if seen.partial == nil {
@@ -104,14 +104,6 @@ func (s *Source) pass(ctx context.Context, sink source.Sink, part *source.Part, 
 	})
 	if part.Err == nil {
 		s.forgetWaiters(waiters, part.At)
-	}
-}
-
-// unknownState is a server that told nothing of itself.
-func unknownState(node string) locksteward.NodeState {
-	return locksteward.NodeState{
-		Addr: node, ConnectedClients: -1, MaxClients: -1, MemoryUsed: -1, MemoryMax: -1, CPUSys: -1, CPUUser: -1, EvictedKeys: -1,
-		Uptime: -1, ChangesUnsaved: -1, Replicas: -1,
 	}
 }
 

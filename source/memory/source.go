@@ -69,7 +69,7 @@ func (s *Source) Sweep(ctx context.Context, _ source.SweepOptions, sink source.S
 	part := source.Part{
 		Node: Node, Answered: true, Scanned: int64(len(names)), Owns: func(string) bool { return true },
 		Server: source.Server{
-			State: locksteward.NodeState{Addr: Node}, Process: Node, Uptime: -1, Evicted: -1, Flushes: -1, Offset: -1, InStep: -1,
+			State: locksteward.UnknownNode(Node), Process: Node, Uptime: -1, Evicted: -1, Flushes: -1, Offset: -1, InStep: -1,
 		},
 		Absent: map[string]time.Time{}, NotLock: map[string]time.Time{},
 	}

@@ -75,7 +75,7 @@ func (*Source) Traits() source.Traits {
 }
 
 // Topology implements [source.Source].
-func (*Source) Topology() locksteward.Mode { return locksteward.ModeStandalone }
+func (*Source) Topology() locksteward.Mode { return "" }
 
 // DB implements [source.Source].
 func (*Source) DB() int { return 0 }

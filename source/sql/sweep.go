@@ -42,7 +42,7 @@ func (s *Source) Sweep(ctx context.Context, _ source.SweepOptions, sink source.S
 		part := source.Part{
 			Node: p.node, Answered: true, Owns: plan.owner(p), Absent: map[string]time.Time{}, NotLock: map[string]time.Time{}, At: st.at, AnsweredAt: time.Now(),
 			Server: source.Server{
-				State: locksteward.NodeState{Addr: p.node}, Uptime: -1, Evicted: -1, Flushes: -1, Offset: -1, InStep: -1,
+				State: locksteward.UnknownNode(p.node), Uptime: -1, Evicted: -1, Flushes: -1, Offset: -1, InStep: -1,
 			},
 		}
 		snapshots[i], part.Err = s.read(ctx, s.db, p, st, nil)
@@ -127,12 +127,21 @@ func (s *Source) reading(p *part, h *hold) source.Reading {
 			o.Absence = &locksteward.Absence{From: addr, Since: a.since, Looks: a.looks}
 		}
 	}
+	if o.Session != nil {
+		session := *o.Session
+		session.Thread = thread(target, session.ID)
+		o.Session = &session
+	}
 	waiters := slices.Clone(h.waiters)
 	for i := range waiters {
 		waiters[i].Target, waiters[i].DB, waiters[i].Class = o.Target, o.DB, o.Class
+		waiters[i].Session = thread(target, waiters[i].Session)
 	}
 	return source.Reading{Name: o.Key, State: source.Held, At: o.At, Lock: &o, Waiters: waiters}
 }
+
+// thread names a session of the database among those of all targets.
+func thread(t locksteward.Target, session string) string { return t.Name + ": session " + session }
 
 // lookForHolders counts in how many sweeps in a row no session came from the address of a row's holder.
 func (s *Source) lookForHolders(ctx context.Context, st state, snapshots []snapshot) error {

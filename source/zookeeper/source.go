@@ -86,7 +86,7 @@ func (*Source) Traits() source.Traits {
 }
 
 // Topology implements [source.Source]: an ensemble is one store.
-func (*Source) Topology() locksteward.Mode { return locksteward.ModeStandalone }
+func (*Source) Topology() locksteward.Mode { return "" }
 
 // DB implements [source.Source].
 func (*Source) DB() int { return 0 }

@@ -45,7 +45,7 @@ func (s *Source) Sweep(ctx context.Context, _ source.SweepOptions, sink source.S
 		seen: map[string]bool{}, read: map[string]time.Time{}, unread: map[string]error{},
 		part: source.Part{
 			Node: s.node(), Answered: true, Owns: func(string) bool { return true },
-			Server: source.Server{State: locksteward.NodeState{Addr: s.node(), Uptime: -1}, Uptime: -1, Evicted: -1, Flushes: -1, Offset: -1, InStep: -1},
+			Server: source.Server{State: locksteward.UnknownNode(s.node()), Uptime: -1, Evicted: -1, Flushes: -1, Offset: -1, InStep: -1},
 			Absent: map[string]time.Time{},
 		},
 	}

@@ -124,12 +124,13 @@ func TestReload(t *testing.T) {
 	b := newBed(t, target(one.URL()))
 	b.awaitMetric(`locksteward_locks{class="default",library="token",target="main"} 1`)
 
-	b.write(strings.Replace(target(one.URL()), "]\n", ", {name: second, url: '"+two.URL()+"', schedule: '@every 1s'}]\n", 1) + orders)
+	b.write(strings.Replace(target(one.URL()), "]\n", ", {name: second, url: '"+two.URL()+"', schedule: '@every 1s'}]\n", 1) + orders + "alert: {console_url: 'https://locks.example'}\n")
 	if err := b.agent.Reload(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	b.awaitMetric(`locksteward_locks{class="orders",library="token",target="main"} 1`)
 	b.awaitMetric(`locksteward_locks{class="default",library="token",target="second"} 1`)
+	b.awaitMetric(`locksteward_console_info{url="https://locks.example"} 1`)
 
 	b.write("targets: [{name: main, url: 'http://x'}]")
 	if err := b.agent.Reload(t.Context()); err == nil || !strings.Contains(err.Error(), "targets[0].url") {

@@ -7,6 +7,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -155,6 +156,7 @@ func TestEveryPanelHasData(t *testing.T) {
 	prom := testprom.Start(t, options)
 	options.Features = []string{"native-histograms", "exemplar-storage"}
 	native := testprom.Start(t, options)
+	variablesFill(t, prom)
 	haveData(t, prom, "classic histograms", began)
 	haveData(t, native, "native histograms", began)
 	holdsAreNative(t, prom, native)
@@ -162,6 +164,33 @@ func TestEveryPanelHasData(t *testing.T) {
 	holdsShowOnce(t, s, options)
 	if *pictures {
 		draw(t, prom, began)
+	}
+}
+
+var variableQuery = regexp.MustCompile(`^(?:label_values\((.*), (\w+)\)|query_result\((.*)\))$`)
+
+// variablesFill wants a value for each variable, and the console's address for the one of the console.
+func variablesFill(t *testing.T, prom *testprom.Server) {
+	t.Helper()
+	for _, b := range readBoards(t) {
+		for _, v := range b.Templating.List {
+			if v.Type != "query" {
+				continue
+			}
+			q := variableQuery.FindStringSubmatch(v.Definition)
+			if q == nil {
+				t.Errorf("%s: variable %s has the query %q", b.file, v.Name, v.Definition)
+				continue
+			}
+			expr, label, want := filled(q[1]+q[3], time.Minute), q[2], ""
+			if q[3] != "" {
+				label, want = "url", "https://locks.example"
+			}
+			testredis.Eventually(t, 45*time.Second, func() bool {
+				found, err := prom.Instant(t.Context(), expr, time.Now())
+				return err == nil && len(found) > 0 && found[0].Labels[label] != "" && (want == "" || found[0].Labels[label] == want)
+			}, fmt.Sprintf("%s: variable %s has a value of %s", b.file, v.Name, expr))
+		}
 	}
 }
 

@@ -54,6 +54,7 @@ classes:
   - {class: jobs, match: ["lock:job:*"], team: batch}
   - {class: invoices, match: ["lock:invoice:*"], team: billing}
 alert:
+  console_url: https://locks.example
   heartbeat: {every: 2s, webhook: {url: '%s', allow_private: true}}
   receivers:
     - {name: ops, webhook: {url: '%s', allow_private: true}}

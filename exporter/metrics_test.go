@@ -27,7 +27,7 @@ func full(t testing.TB) *exporter.Exporter {
 		Name: "orders", Match: []string{"lock:order:*"}, Expect: 5 * time.Second, Team: "checkout",
 	})
 	e.SetTarget(locksteward.TargetState{
-		Target: locksteward.Target{Name: "m"}, Up: true,
+		Target: locksteward.Target{Name: "m", Source: "redis"}, Up: true,
 		Nodes: []locksteward.NodeState{{Addr: "10.0.0.1:6379", MaxClients: 1, MemoryMax: 1}},
 	})
 	ours := lock("orders", "lock:order:1", claimed("c1", t0.Add(-time.Minute), locksteward.Claim{Trace: traceparent}))

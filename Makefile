@@ -143,6 +143,11 @@ bench-agent: ## Measures sweep, application beside the agent, its size, its scra
 	cd bench && go test . -run '^$$' -bench 'Sweep1M|Application|Agent1M|Scrape100k' -benchtime 1x -timeout 40m -results RESULTS.md
 	cd bench && go test ./watch -run '^$$' -bench Watch -benchtime 1x -timeout 20m -results ../RESULTS.md
 
+.PHONY: bench-stores
+bench-stores: ## Measures a sweep of PostgreSQL, etcd and ZooKeeper; writes bench/RESULTS.md (about 2 min, on a quiet machine).
+	@scripts/deps.sh postgres etcd zookeeper
+	cd bench && go test . -run '^$$' -bench BenchmarkStores -benchtime 1x -results RESULTS.md
+
 .PHONY: bench-alerts
 bench-alerts: ## Measures how alerts are accepted, delivered, taken up after a restart, and what a storm of them takes (about 5 min, on a quiet machine).
 	@scripts/deps.sh redis postgres

@@ -3,10 +3,13 @@ package api
 // Class is a named family of lock keys with its policy, defaults filled in. The
 // agent fills it from its configuration; lists must not be nil.
 type Class struct {
-	Class      string   `json:"class"`
-	Match      []string `json:"match"`
-	Team       string   `json:"team"`
-	RunbookURL string   `json:"runbook_url"`
+	Class string   `json:"class"`
+	Match []string `json:"match"`
+	// Matched is whether a lock of the class was seen since the agent's start; null while that
+	// is not known. A pattern that matches nothing may be misspelt.
+	Matched    *bool  `json:"matched"`
+	Team       string `json:"team"`
+	RunbookURL string `json:"runbook_url"`
 	// ExpectMs is null when nothing is expected of its holds.
 	ExpectMs *int64 `json:"expect_ms"`
 	// TTL is "required", "allowed-none", or empty: as the library does.

@@ -183,6 +183,9 @@ func (t *target) emitNode(s *building, n locksteward.NodeState) {
 // emitClass gives everything of one configured class.
 func (e *Exporter) emitClass(s *building, c class.Class) {
 	s.series(classInfo, 1, c.Name, c.Team, c.RunbookURL)
+	if matched, ok := e.matchedSoFar(c.Name); ok && len(c.Match) > 0 {
+		s.series(classMatched, truth(matched), c.Name)
+	}
 	for _, name := range e.targetNames() {
 		t := e.targets[name]
 		t.emitFindings(s, c.Name)

@@ -51,9 +51,11 @@ type Exporter struct {
 	replicas  int // 0: not shown
 	store     *Store
 	receivers map[string]*receiverCounts
-	leftOut   gone[*receiverCounts] // of receivers
-	closed    bool                  // receivers has all that are configured
-	reload    *bool                 // nil before SetReload
+	// matched are the configured classes of which a lock was seen since the start.
+	matched map[string]bool
+	leftOut gone[*receiverCounts] // of receivers
+	closed  bool                  // receivers has all that are configured
+	reload  *bool                 // nil before SetReload
 	// consoleURL is where people reach the console; empty: not shown.
 	consoleURL string
 	heart      heart
@@ -76,6 +78,7 @@ func New(cfg Config, classes *class.Set, build BuildInfo) (*Exporter, error) {
 		registry:  prometheus.NewRegistry(),
 		targets:   map[string]*target{},
 		receivers: map[string]*receiverCounts{},
+		matched:   map[string]bool{},
 	}
 	for id, m := range table {
 		e.descs[id] = prometheus.NewDesc(m.Name, m.Help, m.Labels, nil)
@@ -134,6 +137,27 @@ func (e *Exporter) setClasses(classes *class.Set) {
 			}
 		}
 	}
+}
+
+// ClassMatched reports whether a lock of the class was seen since the start. It is not ok
+// while that is not known: before each target was swept in full.
+func (e *Exporter) ClassMatched(class string) (matched, ok bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.matchedSoFar(class)
+}
+
+// matchedSoFar is [Exporter.ClassMatched]; the caller holds mu.
+func (e *Exporter) matchedSoFar(class string) (matched, ok bool) {
+	if e.matched[class] {
+		return true, true
+	}
+	for _, t := range e.targets {
+		if !t.whole {
+			return false, false
+		}
+	}
+	return false, len(e.targets) > 0
 }
 
 func (e *Exporter) known(class string) bool {

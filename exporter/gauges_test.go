@@ -246,3 +246,31 @@ func TestScrapesWhileSweepsRun(t *testing.T) {
 		}
 	}
 }
+
+// A class of which no lock was ever seen is known once every target was swept in full.
+func TestClassThatMatchesNothing(t *testing.T) {
+	t.Parallel()
+	e := newExporter(t, exporter.Config{}, "a", "b")
+	configured := func(l *locksteward.Lock) { l.Configured = true }
+	want(t, e, map[string]float64{`class_matched{class="a"}`: absent, `class_matched{class="b"}`: absent})
+	e.ObserveSweep(sweep(0, lock("a", "a:1", configured)))
+	want(t, e, map[string]float64{`class_matched{class="a"}`: 1, `class_matched{class="b"}`: 0, `class_matched{class="default"}`: absent})
+	if matched, ok := e.ClassMatched("b"); matched || !ok {
+		t.Errorf("class b: %t, %t", matched, ok)
+	}
+	e.ObserveSweep(sweep(1, lock("b", "b:1", configured)))
+	e.ObserveSweep(sweep(2))
+	want(t, e, map[string]float64{`class_matched{class="a"}`: 1, `class_matched{class="b"}`: 1})
+}
+
+// The kind of store stands in a metric of its own, to be joined on target.
+func TestTargetInfo(t *testing.T) {
+	t.Parallel()
+	e := newExporter(t, exporter.Config{}, "a")
+	e.SetTarget(locksteward.TargetState{Target: locksteward.Target{Name: "shop", Source: "postgresql"}, Up: true, Nodes: []locksteward.NodeState{locksteward.UnknownNode("db:5432/shop")}})
+	want(t, e, map[string]float64{
+		`target_info{source="postgresql",target="shop"}`:                         1,
+		`redis_connected_clients{node="db:5432/shop",target="shop"}`:             absent,
+		`redis_cpu_seconds_total{mode="user",node="db:5432/shop",target="shop"}`: absent,
+	})
+}

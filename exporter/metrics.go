@@ -51,6 +51,7 @@ const (
 	findings
 	findingsUnsaved
 	classInfo
+	classMatched
 	releaseEnabled
 	leader
 	sweepDuration

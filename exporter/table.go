@@ -98,6 +98,11 @@ var table = [metricCount]Metric{
 		"Changes of findings that the store has not taken yet: it is full, away or slow. They are in memory, and people are notified meanwhile.",
 		byTarget,
 	},
+	classMatched: {
+		"locksteward_class_matched", Gauge,
+		"Whether a lock of the class was seen since the start (1) or not (0): a pattern that matches nothing may be misspelt. Absent before each target was swept in full.",
+		[]string{"class"},
+	},
 	classInfo: {
 		"locksteward_class_info", Gauge,
 		"Always 1; team and runbook of each configured class, for joins.",

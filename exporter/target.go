@@ -186,6 +186,9 @@ func (e *Exporter) count(t *target, locks iter.Seq[*locksteward.Lock], endings [
 
 // countLock counts what is new about a lock since the look before.
 func (e *Exporter) countLock(t *target, l *locksteward.Lock, first bool) {
+	if l.Configured && !e.matched[l.Class] {
+		e.matched[l.Class] = true
+	}
 	id := t.known.id(l.DB, l.Key)
 	before, known, clash := t.known.get(id)
 	if clash {

@@ -47,10 +47,18 @@ func Describe(redis, command string) Machine {
 func (m Machine) Lines() []string {
 	return []string{
 		fmt.Sprintf("Machine: %s, %d cores (GOMAXPROCS %d), %s, kernel %s", m.CPU, m.CPUs, m.GOMAXPROCS, m.System, m.Kernel),
-		fmt.Sprintf("Server: Redis %s on the same machine, loopback TCP, nothing saved", m.Redis),
+		m.server(),
 		"Client: " + strings.Join(append([]string{m.Go}, m.Libraries...), ", "),
 		fmt.Sprintf("Taken %s, load before %.2f, with: cd bench && %s", m.Date, m.Load, m.Command),
 	}
+}
+
+// server says where the server is; Redis is "" where it is another one.
+func (m Machine) server() string {
+	if m.Redis == "" {
+		return "Servers on the same machine, loopback"
+	}
+	return fmt.Sprintf("Server: Redis %s on the same machine, loopback TCP, nothing saved", m.Redis)
 }
 
 // unknown stands for what a system does not tell.

@@ -89,7 +89,7 @@ func (a *Agent) openBackend() {
 	}
 	a.backend = backend.New(backend.Deps{
 		Log: a.log, Store: a.store, Targets: a.targets, Engine: a.engine, Releases: a.releases, Resolved: &a.resolved, Alerts: a.alerts, Trail: a.trail,
-		Member: a.member, Router: a.router, Remote: a.remote, CountRequests: a.countRequests,
+		Member: a.member, Router: a.router, Remote: a.remote, CountRequests: a.countRequests, Matched: a.exporter.ClassMatched,
 	})
 	if a.member != nil {
 		a.backend.ServeCalls()

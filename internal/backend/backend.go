@@ -51,6 +51,9 @@ type Deps struct {
 	Member *cluster.Member
 	Router *cluster.Router
 	Remote *remote.Targets
+	// Matched reports whether a lock of a class was seen since the start; not ok while that is not
+	// known.
+	Matched func(class string) (matched, ok bool)
 	// CountRequests has the metrics show how many requests there are.
 	CountRequests func(context.Context)
 }

@@ -120,7 +120,11 @@ func (b *Backend) Classes() []api.Class {
 	}
 	out := make([]api.Class, 0, len(all))
 	for _, c := range all {
-		out = append(out, classView(c))
+		v := classView(c)
+		if matched, ok := b.deps.Matched(c.Name); ok && len(c.Match) > 0 {
+			v.Matched = &matched
+		}
+		out = append(out, v)
 	}
 	return out
 }

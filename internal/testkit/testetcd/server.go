@@ -156,6 +156,15 @@ func (s *Server) Addrs() []string {
 	return out
 }
 
+// PIDs are the processes of the members.
+func (s *Server) PIDs() []int {
+	var out []int
+	for _, p := range s.members {
+		out = append(out, p.run.process.Pid)
+	}
+	return out
+}
+
 // URL returns where they are, as a target has it.
 func (s *Server) URL() string {
 	if s.scheme == "https" {

@@ -155,7 +155,9 @@ func TestDoctorSaysWhatIsWrong(t *testing.T) {
 	full := doctor.Examine(t.Context(), doctor.Options{
 		Target: "x", Connect: connect.Config{URL: srv.URL(), Username: testredis.AdminUser, Password: "testredis-admin"},
 		Scan: scanner.Config{Schedule: "@every 1ms"}, Redis: redissource.Config{Watch: source.WatchOff},
+		Classes: set(t, []class.Class{{Name: "items", Match: []string{"item:*"}}, {Name: "misspelt", Match: []string{"itme:*"}}}),
 	})
+	expect(t, full, "classes", doctor.Warn, `none of the 2000 keys belongs to class "misspelt"`, "match")
 	expect(t, full, "least-rights", doctor.Warn, "everything", "locksteward acl")
 	expect(t, full, "rights", doctor.OK)
 	expect(t, full, "sweep", doctor.Warn, "sweep less often")

@@ -41,6 +41,8 @@ type sample struct {
 	keys, seen, locks, read int64
 	perKey, perRead         time.Duration // server time
 	lockKeys                []string
+	classes                 map[string]bool // of the keys that were seen
+	whole                   bool            // all keys were seen
 	at                      time.Time
 }
 
@@ -60,10 +62,32 @@ func (e *exam) forecast(ctx context.Context) {
 		f.Locks, f.Read = f.Locks+locks, f.Read+read
 		server += time.Duration(s.keys)*s.perKey + time.Duration(read)*s.perRead
 	}
+	e.unmatched(f)
 	f.ServerMs = ms(server)
 	e.report.Forecast = f
 	e.sweep(f, server)
 	e.growth(ctx, f)
+}
+
+// unmatched names the classes that none of the keys belongs to: their patterns may be misspelt.
+func (e *exam) unmatched(f *Forecast) {
+	whole := true
+	var names []string
+	for _, s := range e.samples {
+		whole = whole && s.whole
+	}
+	for _, c := range e.Classes.All() {
+		if len(c.Match) > 0 && !slices.ContainsFunc(e.masters, func(m connect.Master) bool { return e.samples[m.Addr].classes[c.Name] }) {
+			names = append(names, strconv.Quote(c.Name))
+		}
+	}
+	switch {
+	case len(names) == 0:
+	case whole && f.Keys > 0:
+		e.report.add("classes", Warn, "", fmt.Sprintf("none of the %d keys belongs to class %s", f.Keys, strings.Join(names, ", ")), "look whether their patterns (match) are spelt as the keys are; a lock that is not held now has no key")
+	case f.Keys > 0:
+		e.report.add("classes", OK, "", fmt.Sprintf("none of %d sampled keys of %d belongs to class %s", f.Sampled, f.Keys, strings.Join(names, ", ")), "")
+	}
 }
 
 // sampleAll reads a part of each master's keys. The locks among them are looked
@@ -98,7 +122,7 @@ func (e *exam) connections(m connect.Master) {
 
 // sample reads some pages of names, and some keys as a sweep would.
 func (e *exam) sample(ctx context.Context, m connect.Master) (*sample, error) {
-	s := &sample{at: time.Now()}
+	s := &sample{at: time.Now(), classes: map[string]bool{}}
 	s.keys = int64(max(0, e.infos[m.Addr].part("db"+strconv.Itoa(e.conn.DB()), "keys")))
 	before := scanStats(ctx, m)
 	var toRead []string
@@ -115,6 +139,7 @@ func (e *exam) sample(ctx context.Context, m connect.Master) (*sample, error) {
 		for _, key := range keys {
 			s.seen++
 			match := e.Classes.Classify(key)
+			s.classes[match.Class] = true
 			beside := e.isAuxiliaryKey(key)
 			if !beside && (match.Configured || match.Word) {
 				s.locks++
@@ -131,7 +156,7 @@ func (e *exam) sample(ctx context.Context, m connect.Master) (*sample, error) {
 		}
 	}
 	if cursor == 0 { // the sample is everything
-		s.keys = s.seen
+		s.keys, s.whole = s.seen, true
 	}
 	s.keys = max(s.keys, s.seen)
 	after := scanStats(ctx, m)

@@ -20,3 +20,9 @@ func (r *Releaser) Lose(request, transaction string) {
 	rec, _ := r.record(request)
 	rec.transaction, rec.sent = transaction, true
 }
+
+// UserLockLibrary is userLockLibrary of a name.
+func UserLockLibrary(name, database string) string {
+	library, _ := userLockLibrary(name, database)
+	return library
+}

@@ -101,6 +101,8 @@ type relation struct {
 	schema, table string
 	readable      bool
 	columns       []column
+	// partly: there may be columns beside these.
+	partly bool
 	// fixed is why no row of it is changed; "" if they can be.
 	fixed string
 }

@@ -26,3 +26,6 @@ func UserLockLibrary(name, database string) string {
 	library, _ := userLockLibrary(name, database)
 	return library
 }
+
+// RequestName is the name of the user lock of a request's connection.
+func RequestName(id string) string { return requestName(id) }

@@ -34,9 +34,8 @@ const userLockColumns = `id, name, granted, exact, held, user, host, command, ti
 // have; waiters are statements in the process list.
 const (
 	userLocksOfPlugin = `SELECT m.THREAD_ID AS id, m.TABLE_SCHEMA AS name, 1 AS granted, IS_USED_LOCK(CONVERT(m.TABLE_SCHEMA USING utf8mb4)) <=> m.THREAD_ID AS exact,
-		m.LOCK_TIME_MS AS held, p.USER AS user, p.HOST AS host, p.COMMAND AS command, p.TIME_MS AS time, NULL AS info, x.trx_id IS NOT NULL AS trx, NULL AS program
-	FROM information_schema.METADATA_LOCK_INFO m LEFT JOIN information_schema.PROCESSLIST p ON p.ID = m.THREAD_ID
-		LEFT JOIN information_schema.INNODB_TRX x ON x.trx_mysql_thread_id = m.THREAD_ID
+		m.LOCK_TIME_MS AS held, p.USER AS user, p.HOST AS host, p.COMMAND AS command, %[2]s AS time, NULL AS info, %[3]s AS trx, NULL AS program
+	FROM information_schema.METADATA_LOCK_INFO m LEFT JOIN information_schema.PROCESSLIST p ON p.ID = m.THREAD_ID %[4]s
 	WHERE m.LOCK_TYPE = 'User lock'
 	UNION ALL ` + userLockWaiters
 	userLocksOfNames = `SELECT l.id, l.name, 1 AS granted, 1 AS exact, NULL AS held, p.USER AS user, p.HOST AS host, p.COMMAND AS command, %[2]s AS time, NULL AS info, %[3]s AS trx, NULL AS program
@@ -86,24 +85,24 @@ func (mysqlDialect) prefix() string { return userLockPrefix }
 
 // userLocksQuery returns the statement that lists the user locks of a server.
 func userLocksQuery(st state, names []string) string {
-	switch st.mysql.lists {
-	case listPlugin:
-		return fmt.Sprintf(userLocksOfPlugin, "", "p.TIME_MS")
-	case listPerformance:
+	if st.mysql.lists == listPerformance {
 		return userLocksOfPerformance
 	}
-	asks := []string{"SELECT '' AS name, NULL AS id"}
-	for _, name := range names {
-		literal := userLockName(name)
-		asks = append(asks, "SELECT "+literal+", IS_USED_LOCK("+literal+")")
-	}
-	// In MySQL the table of transactions may not be asked without the right to.
+	// The table of transactions may not be asked without the right to.
 	time, trx, join := "p.TIME * 1000", "0", ""
 	if st.mysql.maria {
 		time = "p.TIME_MS"
 	}
 	if st.sessions {
-		trx, join = "x.trx_id IS NOT NULL", "LEFT JOIN information_schema.INNODB_TRX x ON x.trx_mysql_thread_id = l.id"
+		trx, join = "x.trx_id IS NOT NULL", "LEFT JOIN information_schema.INNODB_TRX x ON x.trx_mysql_thread_id = p.ID"
+	}
+	if st.mysql.lists == listPlugin {
+		return fmt.Sprintf(userLocksOfPlugin, "", time, trx, join)
+	}
+	asks := []string{"SELECT '' AS name, NULL AS id"}
+	for _, name := range names {
+		literal := userLockName(name)
+		asks = append(asks, "SELECT "+literal+", IS_USED_LOCK("+literal+")")
 	}
 	return fmt.Sprintf(userLocksOfNames, strings.Join(asks, " UNION ALL "), time, trx, join)
 }
@@ -176,7 +175,8 @@ func (mysqlDialect) sessionLocks(ctx context.Context, db querier, st state, name
 	if len(all) > limit {
 		return snapshot{}, &tooManyError{what: "the list of user locks", limit: limit}
 	}
-	return userLockSnapshot(time.UnixMicro(now), all, st.database, digest), nil
+	blind := !st.sessions && st.mysql.lists != listPerformance
+	return userLockSnapshot(time.UnixMicro(now), all, st.database, blind, digest), nil
 }
 
 // maxAsked bounds the names that a server without a list of user locks is asked for.
@@ -199,7 +199,8 @@ func hostOf(host string, port bool) string {
 	return host
 }
 
-func userLockSnapshot(at time.Time, all []userLock, database string, digest locksteward.DigestKey) snapshot {
+// userLockSnapshot makes locks of what was read; blind says that waiters of other users are hidden.
+func userLockSnapshot(at time.Time, all []userLock, database string, blind bool, digest locksteward.DigestKey) snapshot {
 	out := snapshot{at: at}
 	bySession := map[int64][]string{}
 	held := map[string]bool{}
@@ -212,7 +213,7 @@ func userLockSnapshot(at time.Time, all []userLock, database string, digest lock
 			granted = append(granted, l)
 		}
 	}
-	waiting, unknown := map[string][]*userLock{}, false
+	waiting, unknown := map[string][]*userLock{}, blind
 	for i := range all {
 		if l := &all[i]; !l.granted {
 			if l.name == "" {
@@ -228,7 +229,7 @@ func userLockSnapshot(at time.Time, all []userLock, database string, digest lock
 	for _, l := range granted {
 		h := l.hold(at, database, bySession[l.id], waiting[l.name], digest)
 		if unknown && len(h.waiters) == 0 {
-			h.obs.Waiters = -1 // somebody waits, and nobody knows for which lock
+			h.obs.Waiters = -1 // somebody may wait, and nobody knows for which lock
 		}
 		out.holds = append(out.holds, h)
 	}

@@ -237,6 +237,34 @@ func raceSessions(t *testing.T, dsn string) {
 	}
 }
 
+// Without PROCESS locks are seen and released, and nothing is said of sessions and waiters.
+func TestUserLocksWithoutRights(t *testing.T) {
+	t.Parallel()
+	server := testmariadb.Start(t)
+	db := openMySQL(t, server.DSN())
+	must(t, db, "CREATE USER reader; GRANT SELECT ON test.* TO reader; CREATE USER releaser; GRANT SELECT ON test.* TO releaser")
+	connectMySQL(t, db).take("job")
+	s := scan(t, asMySQL(t, server.DSN(), "reader"), sqlsource.Options{})
+	l := find(sweep(t, s).Locks, "getlock:job")
+	if l == nil || l.Identity != locksteward.IdentityLineage || l.Waiters != -1 || l.Session == nil || l.Session.User != "" || l.Session.State != "" || !l.Session.StateSince.IsZero() {
+		t.Fatalf("the lock is %+v", l)
+	}
+	if notes := s.Stats().Degraded; len(notes) != 1 || !strings.Contains(notes[0], "grant PROCESS") {
+		t.Errorf("degraded %q", notes)
+	}
+	if v := judge(t, *l, time.Hour, "holder/stranded"); v.Result == rules.Fires {
+		t.Errorf("stranded: %+v", v)
+	}
+	r := releaser(t, asMySQL(t, server.DSN(), "releaser"), sqlsource.Options{Digest: digest})
+	if out, err := r.Release(t.Context(), frozen("r-1", l)); err != nil || out.State != locksteward.RequestFailed || !strings.Contains(out.Reason, "locksteward acl") {
+		t.Errorf("without CONNECTION ADMIN: %+v, %v", out, err)
+	}
+	must(t, db, "GRANT CONNECTION ADMIN ON *.* TO releaser")
+	if out, err := r.Release(t.Context(), frozen("r-2", l)); err != nil || out.State != locksteward.RequestReleased {
+		t.Errorf("with it: %+v, %v", out, err)
+	}
+}
+
 // A restart gives ids of sessions anew: an equal id is another session.
 func TestSessionOfARestartedServer(t *testing.T) {
 	t.Parallel()

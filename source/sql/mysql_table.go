@@ -85,6 +85,7 @@ func (mysqlDialect) columns(ctx context.Context, db querier, r *relation) error 
 		c.kind = mysqlKind(data, c.typ)
 		c.coarse = precision < 6
 		r.readable = r.readable && may
+		r.partly = !r.readable // without the right, a part of the columns may be hidden
 		r.columns = append(r.columns, c)
 	}
 	return rows.Err()

@@ -69,7 +69,10 @@ func (t *lockTable) freesWith() string {
 	}
 	var columns []string
 	for _, a := range changes {
-		c, _ := t.rel.column(a.column)
+		c, ok := t.rel.column(a.column)
+		if !ok {
+			c.name = a.column // which is hidden
+		}
 		columns = append(columns, t.dialect.quote(c.name))
 	}
 	return "UPDATE (" + strings.Join(columns, ", ") + ")"

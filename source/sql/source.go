@@ -275,6 +275,9 @@ func (d *database) partOf(tables []Table, rel relation) (p *part, i int, closed 
 		own := i < len(d.opts.Tables)
 		table, err := fit(d.dialect, t, rel)
 		switch {
+		case err != nil && !own && rel.partly:
+			table = &lockTable{Table: t, rel: rel, prefix: rel.schema + "." + rel.table + ":", dialect: d.dialect}
+			return &part{node: d.addr + " " + table.name(), prefix: table.prefix, table: table}, i, true
 		case err != nil && !own:
 			continue // a table of another library that has the name
 		case err != nil:

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"hash/crc32"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -272,17 +273,30 @@ func TestSessionOfARestartedServer(t *testing.T) {
 	db := openMySQL(t, server.DSN())
 	connectMySQL(t, db).take("job")
 	l := find(sweep(t, scan(t, server.DSN(), sqlsource.Options{})).Locks, "getlock:job")
-	time.Sleep(time.Until(time.Now().Truncate(time.Second).Add(time.Second))) // starts are told apart by seconds
-	server.Restart()
+	started := func() (at float64) {
+		t.Helper()
+		if err := db.QueryRowContext(t.Context(), "SELECT UNIX_TIMESTAMP(NOW()) - VARIABLE_VALUE FROM information_schema.GLOBAL_STATUS WHERE VARIABLE_NAME = 'Uptime'").Scan(&at); err != nil {
+			t.Fatal(err)
+		}
+		return at
+	}
+	for first := started(); started() == first; { // starts are told apart by seconds
+		server.Restart()
+	}
 	r := releaser(t, server.DSN(), sqlsource.Options{Digest: digest})
-	var again *mySession
-	for again == nil || fmt.Sprint(again.id) < l.Holder.Session && len(fmt.Sprint(again.id)) <= len(l.Holder.Session) {
+	before, err := strconv.ParseInt(l.Holder.Session, 10, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	db.SetMaxIdleConns(0) // each connection has the next id
+	again := connectMySQL(t, db)
+	for again.id < before {
 		again = connectMySQL(t, db)
 	}
-	again.take("job")
-	if fmt.Sprint(again.id) != l.Holder.Session {
-		t.Logf("session %d in place of %s", again.id, l.Holder.Session)
+	if again.id != before {
+		t.Logf("session %d in place of %d: ids are not compared", again.id, before)
 	}
+	again.take("job")
 	if out, err := r.Release(t.Context(), frozen("r-1", l)); err != nil || out.State != locksteward.RequestChanged {
 		t.Errorf("release: %+v, %v", out, err)
 	}

@@ -135,6 +135,9 @@ func (s scheme) parse(name, rest string) (Address, error) {
 	if hasQuery {
 		a.text += "?" + query
 	}
+	if socket := values.Get("socket"); socket != "" {
+		a.Hosts = []string{socket}
+	}
 	return a, nil
 }
 

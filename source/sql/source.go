@@ -3,6 +3,7 @@ package sqlsource
 import (
 	"cmp"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
@@ -121,7 +122,10 @@ func (d *database) Explain(err error) string {
 	}
 	dns, _ := errors.AsType[*net.DNSError](err)
 	timeout, _ := errors.AsType[net.Error](err)
+	untrusted, _ := errors.AsType[*tls.CertificateVerificationError](err)
 	switch {
+	case untrusted != nil:
+		return "the server's certificate is not trusted: " + locksteward.DisplayKey(untrusted.Err.Error()) + "; correct ca_file, tls_server_name or the certificate"
 	case errors.Is(err, context.Canceled):
 		return "it was interrupted; nothing to do"
 	case errors.Is(err, syscall.ECONNREFUSED):

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/go-sql-driver/mysql"
 )
@@ -32,15 +33,17 @@ var mysqlSays = map[uint16]string{
 	3024: "a statement took longer than the timeout; give the table an index on its lock columns, or look why the server is slow",
 	1205: "a row or table is locked by somebody else (a statement that alters it, or an open transaction); it is tried again in the next sweep",
 	1213: "it met a deadlock with another transaction and was rolled back; try again",
-	1290: "the server is read-only; release on the primary",
 	1792: "the session is read-only; release on the primary",
 	1836: "the server is read-only; release on the primary",
 	1146: "a table is gone; it is looked for again in the next sweep",
 	1054: "a column is gone; the table is looked at again in the next sweep",
 }
 
+// mysqlOption is the number of the error of a statement that an option of the server forbids.
+const mysqlOption = 1290
+
 // mysqlDenied are the numbers of errors that say that a right is missing.
-var mysqlDenied = []uint16{1142, 1143, 1044, 1227, 1095, 1370, 1290, 1792, 1836}
+var mysqlDenied = []uint16{1142, 1143, 1044, 1227, 1095, 1370, mysqlOption, 1792, 1836}
 
 // mysqlNumber says whether an error of the server has one of some numbers.
 func mysqlNumber(err error, numbers ...uint16) bool {
@@ -60,6 +63,8 @@ func (mysqlDialect) explain(err error) string {
 		return "the connection broke; look whether the server, a proxy or a firewall ended it"
 	case !ok:
 		return ""
+	case e.Number == mysqlOption && strings.Contains(e.Message, "read-only"):
+		return "the server is read-only; release on the primary"
 	case mysqlSays[e.Number] != "":
 		return mysqlSays[e.Number]
 	case slices.Contains(mysqlDenied, e.Number):

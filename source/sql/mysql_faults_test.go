@@ -458,3 +458,17 @@ func rightsAreEnough(t *testing.T, server *testmariadb.Server) {
 		}
 	}
 }
+
+// A server that was started without its tables of rights refuses nobody.
+func TestMariaDBWithoutGrants(t *testing.T) {
+	t.Parallel()
+	server := testmariadb.Start(t, "skip-grant-tables")
+	connectMySQL(t, openMySQL(t, server.DSN())).take("job")
+	src := openSource(t, server.DSN(), sqlsource.Options{})
+	if bad := failed(src.Check(t.Context())); len(bad) != 0 {
+		t.Errorf("checks: %q", bad)
+	}
+	if l := find(sweep(t, scanOver(t, src)).Locks, "getlock:job"); l == nil || l.Session.State != locksteward.SessionIdle {
+		t.Errorf("the lock is %+v", l)
+	}
+}

@@ -99,7 +99,7 @@ func mysqlSettings(timeout time.Duration, writes bool) []string {
 		`lock_wait_timeout = 1, innodb_lock_wait_timeout = 1`+
 		`/*M! , max_statement_time = %s *//*!80000 , max_execution_time = %s */`, seconds, milliseconds(timeout))}
 	if writes {
-		return append(settings, "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED", fmt.Sprintf("SET wait_timeout = %d", idle))
+		return append(settings, "SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ", fmt.Sprintf("SET wait_timeout = %d", idle))
 	}
 	return append(settings, "SET SESSION TRANSACTION READ ONLY")
 }

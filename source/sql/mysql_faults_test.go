@@ -472,3 +472,24 @@ func TestMariaDBWithoutGrants(t *testing.T) {
 		t.Errorf("the lock is %+v", l)
 	}
 }
+
+// A release waits for no other row, and is written to a binary log of any format.
+func TestReleaseBesideOthersInMariaDB(t *testing.T) {
+	t.Parallel()
+	server := testmariadb.Start(t, "log-bin", "binlog-format=STATEMENT")
+	db := openMySQL(t, server.DSN())
+	for _, i := range []int{1, 2} {
+		must(t, db, mysqlTables[i].create)
+		must(t, db, mysqlTables[i].take)
+	}
+	must(t, db, "INSERT INTO shedlock SELECT 'other', lock_until, locked_at, locked_by FROM shedlock; INSERT INTO INT_LOCK SELECT LOCK_KEY, 'other', CLIENT_ID, CREATED_DATE, EXPIRED_AFTER FROM INT_LOCK")
+	got := sweep(t, scan(t, server.DSN(), sqlsource.Options{}))
+	must(t, connectMySQL(t, db).conn, "BEGIN; SELECT * FROM shedlock WHERE name = 'other' FOR UPDATE; SELECT * FROM INT_LOCK WHERE REGION = 'other' AND LOCK_KEY = '6c1d3ee0-3a46-3cd3-a6a5-1e0ff5b90e91' FOR UPDATE")
+	r := releaser(t, server.DSN(), sqlsource.Options{Digest: digest})
+	for _, i := range []int{1, 2} {
+		l := find(got.Locks, "test."+mysqlTables[i].name)
+		if out, err := r.Release(t.Context(), frozen("r-"+l.Key, l)); err != nil || out.State != locksteward.RequestReleased {
+			t.Errorf("%s: %+v, %v", l.Key, out, err)
+		}
+	}
+}

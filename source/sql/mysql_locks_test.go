@@ -15,7 +15,6 @@ import (
 	"github.com/locksteward/locksteward"
 	"github.com/locksteward/locksteward/class"
 	"github.com/locksteward/locksteward/internal/testkit/testmariadb"
-	"github.com/locksteward/locksteward/internal/testkit/testredis"
 	"github.com/locksteward/locksteward/rules"
 	"github.com/locksteward/locksteward/source"
 	sqlsource "github.com/locksteward/locksteward/source/sql"
@@ -166,10 +165,17 @@ func TestUserLockOnAPooledConnection(t *testing.T) {
 			for _, statement := range []string{"CREATE TABLE k (v int) ENGINE=InnoDB", "BEGIN", "INSERT INTO k VALUES (1)"} {
 				must(t, next.conn, statement)
 			}
-			testredis.Eventually(t, 30*time.Second, func() bool { // what InnoDB says of its transactions is some 100 ms old
+			inTransaction := func() bool {
 				l := find(sweep(t, s).Locks, l.Key)
 				return l != nil && l.Session.State == locksteward.SessionInTransaction
-			}, "the session is not seen in its transaction")
+			}
+			// InnoDB renews its list of transactions when nobody has read it for 100 ms.
+			for deadline := time.Now().Add(time.Minute); !inTransaction(); {
+				if time.Now().After(deadline) {
+					t.Fatal("the session is not seen in its transaction")
+				}
+				_ = source.Sleep(t.Context(), 200*time.Millisecond)
+			}
 		})
 	}
 }
@@ -178,7 +184,7 @@ func TestUserLockOnAPooledConnection(t *testing.T) {
 // moment of the release.
 func TestSessionRacesOfMariaDB(t *testing.T) {
 	t.Parallel()
-	raceSessions(t, testmariadb.Database(t))
+	raceSessions(t, testmariadb.Start(t).DSN()) // user locks are those of the whole server
 }
 
 func TestSessionRacesOfMySQL(t *testing.T) {

@@ -16,7 +16,7 @@ TAKEOVERS ?= 200
 RACES ?= 100000
 # What the tests need beside Go; see scripts/deps.sh. With CI set nothing is skipped,
 # nor the one test that needs a Java compiler (300 MB).
-TESTDEPS ?= redis postgres pgbouncer etcd zookeeper prometheus alertmanager chromium cc python $(if $(CI),java)
+TESTDEPS ?= redis postgres pgbouncer mariadb etcd zookeeper prometheus alertmanager chromium cc python $(if $(CI),java)
 
 GOFUMPT     := go tool -modfile=tools/gofumpt/go.mod gofumpt
 STATICCHECK := go tool -modfile=tools/staticcheck/go.mod staticcheck -checks inherit,ST1000,ST1020,ST1021,ST1022
@@ -163,8 +163,8 @@ chaos: ## Breaks servers, networks and processes under lock/ for CHAOSTIME (10m)
 	go test -race -count=1 -timeout 0 -v -run 'TestKillsLoseNoAlert|TestControlWithoutOutbox' ./test/alertchaos -alertchaos.kills=$(ALERTKILLS)
 
 .PHONY: races
-races: ## Races releases against new holds RACES (100000) times on one Redis server, a Sentinel deployment, a Cluster, etcd, ZooKeeper and PostgreSQL.
-	@scripts/deps.sh redis etcd zookeeper postgres
+races: ## Races releases against new holds RACES (100000) times on one Redis server, a Sentinel deployment, a Cluster, etcd, ZooKeeper, PostgreSQL and MariaDB.
+	@scripts/deps.sh redis etcd zookeeper postgres mariadb
 	go test -race -count=1 -timeout 0 -v -run 'TestConformance.*/a_release_frees_one_hold_or_nothing|TestSessionRaces' ./source/redis ./source/etcd ./source/zookeeper ./source/sql -conformance.races=$(RACES)
 
 .PHONY: soak

@@ -110,6 +110,7 @@ var outside = map[string][]string{
 	"github.com/prometheus/client_golang":    {"exporter", "lock/lockprom"},
 	"github.com/prometheus/exporter-toolkit": {"exporter"},
 	"github.com/jackc/pgx":                   {"internal/testkit/...", "store", "source/sql"},
+	"github.com/go-sql-driver/mysql":         {"internal/testkit/...", "source/sql"},
 	"github.com/go-zookeeper/zk":             {"internal/testkit/testzk", "source/zookeeper"},
 	"modernc.org/sqlite":                     {"store"},
 	"go.etcd.io/etcd":                        {"source/etcd", "internal/testkit/..."},

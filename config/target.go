@@ -44,7 +44,7 @@ type Target struct {
 	// agent cannot; `{}` is "the same server, without a login".
 	ReleaseCredentials *Credentials `yaml:"release_credentials"`
 
-	// Tables describe lock tables of a database (postgres://) beside those that are known.
+	// Tables describe lock tables of a database (postgres://, mysql://) beside those that are known.
 	Tables []sqlsource.Table `yaml:"tables"`
 
 	Scan scanner.Config `yaml:",inline"`
@@ -96,7 +96,7 @@ func (t Target) validate(path string) error {
 }
 
 func (t Target) validateTables(kind lockstore.Kind) error {
-	if len(t.Tables) > 0 && kind != lockstore.Postgres {
+	if len(t.Tables) > 0 && !kind.IsSQL() {
 		return fmt.Errorf("tables: only databases have tables, and %s is none; remove it, or write a URL such as postgres://host:5432/database", kind)
 	}
 	var errs []error

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Installs what the tests need and the machine lacks; says nothing when all is
-# there. Usage: scripts/deps.sh [redis|postgres|pgbouncer|etcd|zookeeper|prometheus|alertmanager|chromium|cc|python|java|servers]...   (default: all but java and servers)
+# there. Usage: scripts/deps.sh [redis|postgres|pgbouncer|mariadb|etcd|zookeeper|prometheus|alertmanager|chromium|cc|python|java|servers]...   (default: all but java and servers)
 #
 # servers are Redis and Valkey of other versions, for make servers: they are not
 # installed but unpacked into a folder of the user, see scripts/servers.sh.
@@ -10,7 +10,7 @@
 # Exit codes: 0 all there, 1 something is missing, 2 unknown argument.
 set -eu
 
-all='redis postgres pgbouncer etcd zookeeper prometheus alertmanager chromium cc python'
+all='redis postgres pgbouncer mariadb etcd zookeeper prometheus alertmanager chromium cc python'
 
 say() { printf 'deps: %s\n' "$*" >&2; }
 
@@ -74,6 +74,7 @@ have() {
 	case $1 in
 	redis) have_any redis-server valkey-server && have_any redis-cli valkey-cli ;;
 	postgres) have_postgres ;;
+	mariadb) have_any mariadbd || [ -x "${DEPS_MARIADB:-/usr/sbin/mariadbd}" ] ;;
 	pgbouncer) have_any pgbouncer || [ -x "${DEPS_PGBOUNCER:-/usr/sbin/pgbouncer}" ] ;;
 	prometheus) have_any promtool && have_any prometheus ;;
 	alertmanager) have_any alertmanager prometheus-alertmanager ;;
@@ -97,6 +98,7 @@ apt_packages() {
 	redis) echo redis-server redis-tools ;;
 	postgres) echo postgresql ;;
 	pgbouncer) echo pgbouncer ;;
+	mariadb) echo mariadb-server ;;
 	prometheus) echo prometheus ;;
 	alertmanager) echo prometheus-alertmanager ;;
 	chromium) echo chromium ;;
@@ -113,6 +115,7 @@ brew_packages() {
 	redis) echo redis ;;
 	postgres) echo postgresql ;;
 	pgbouncer) echo pgbouncer ;;
+	mariadb) echo mariadb ;;
 	prometheus) echo prometheus ;;
 	alertmanager) echo alertmanager ;;
 	chromium) echo google-chrome ;;
@@ -160,6 +163,7 @@ disable_services() {
 		case $dep in
 		redis) systemctl --quiet disable redis-server >/dev/null 2>&1 || say 'cannot disable the service redis-server: look whether it is wanted' ;;
 		postgres) systemctl --quiet disable postgresql >/dev/null 2>&1 || say 'cannot disable the service postgresql: look whether it is wanted' ;;
+		mariadb) systemctl --quiet disable mariadb >/dev/null 2>&1 || say 'cannot disable the service mariadb: look whether it is wanted' ;;
 		pgbouncer) systemctl --quiet disable pgbouncer >/dev/null 2>&1 || say 'cannot disable the service pgbouncer: look whether it is wanted' ;;
 		etcd) systemctl --quiet disable etcd >/dev/null 2>&1 || say 'cannot disable the service etcd: look whether it is wanted' ;;
 		prometheus) systemctl --quiet disable prometheus >/dev/null 2>&1 || say 'cannot disable the service prometheus: look whether it is wanted' ;;
@@ -225,7 +229,7 @@ wants_redis='' wants_servers=''
 for dep in "$@"; do
 	case $dep in
 	redis) wants_redis=yes ;;
-	postgres | pgbouncer | etcd | zookeeper | prometheus | alertmanager | chromium | cc | python | java) ;;
+	postgres | pgbouncer | mariadb | etcd | zookeeper | prometheus | alertmanager | chromium | cc | python | java) ;;
 	servers) wants_servers=yes ;;
 	*)
 		say "unknown dependency '$dep': write any of $all java servers"

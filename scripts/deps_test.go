@@ -87,7 +87,7 @@ func (m *machine) run(args ...string) (code int, said, calls string) {
 	m.t.Helper()
 	cmd := exec.CommandContext(m.t.Context(), "./deps.sh", args...)
 	cmd.Env = []string{
-		"PATH=" + m.bin, "DEPS_POLICY_FILE=" + m.policy, "DEPS_PYTHONS=other-python python3", "DEPS_PGBOUNCER=/nowhere/pgbouncer", "DEPS_ZOOKEEPER_PLACES=" + m.jar,
+		"PATH=" + m.bin, "DEPS_POLICY_FILE=" + m.policy, "DEPS_PYTHONS=other-python python3", "DEPS_PGBOUNCER=/nowhere/pgbouncer", "DEPS_MARIADB=/nowhere/mariadbd", "DEPS_ZOOKEEPER_PLACES=" + m.jar,
 		"DEPS_POSTGRES_PLACES=/nowhere/*/bin " + filepath.Dir(filepath.Dir(m.lib)) + "/*/bin",
 	}
 	out, err := cmd.CombinedOutput()
@@ -114,7 +114,7 @@ func TestDepsSaysNothingWhenAllIsThere(t *testing.T) {
 	m := newMachine(t, "Linux", "1000")
 	m.installer("apt-get")
 	m.hasRedis("7.0.15")
-	for _, p := range []string{"pgbouncer", "prometheus", "promtool", "prometheus-alertmanager", "google-chrome", "clang", "python3", "java", "etcd", "etcdctl"} {
+	for _, p := range []string{"pgbouncer", "mariadbd", "prometheus", "promtool", "prometheus-alertmanager", "google-chrome", "clang", "python3", "java", "etcd", "etcdctl"} {
 		m.has(p, "exit 0")
 	}
 	if err := os.WriteFile(m.jar, nil, 0o600); err != nil {

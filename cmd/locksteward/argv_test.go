@@ -61,7 +61,7 @@ func TestKeysMayLookLikeURLs(t *testing.T) {
 	t.Parallel()
 	for text, is := range map[string]bool{
 		"redis://127.0.0.1:6379/0": false, "redis://user@host:6379": false, "redis://user:@host": false, "redis+sentinel://a:26379,b:26379/m": false,
-		"postgres://u@h:5432/db?sslmode=verify-full": false, "postgres://u@h/db?passwordless=1": false,
+		"postgres://u@h:5432/db?sslmode=verify-full": false, "mysql://u@h:3306/db?tls=true": false, "mariadb://u:p@h/db": true, "postgres://u@h/db?passwordless=1": false,
 		"redis://u:p@h": true, "postgres://h/db?user=u&password=p": true,
 	} {
 		if urlPassword.MatchString(text) != is {

@@ -116,6 +116,9 @@ func (s scheme) parse(name, rest string) (Address, error) {
 			return bad("parameter %q is not allowed here", key)
 		}
 	}
+	if text := values.Get("tls"); values.Has("tls") && text != "true" && text != "false" {
+		return bad("tls=%s is not allowed: tls=true checks the server's certificate, without tls the connection is not encrypted", text)
+	}
 	if values.Get("sslmode") == "verify-full" || values.Get("sslmode") == "verify-ca" || values.Get("tls") == "true" {
 		a.TLS = true
 	}
@@ -131,6 +134,9 @@ func (s scheme) parse(name, rest string) (Address, error) {
 	}
 	if hasQuery {
 		a.text += "?" + query
+	}
+	if socket := values.Get("socket"); socket != "" {
+		a.Hosts = []string{socket}
 	}
 	return a, nil
 }

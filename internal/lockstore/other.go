@@ -49,7 +49,7 @@ type reader interface {
 
 // schemes are those of all stores but Redis.
 var schemes = map[string]scheme{
-	"postgres": postgres, "postgresql": postgres, "etcd": etcd, "etcds": etcds, "zookeeper": zookeeper,
+	"postgres": postgres, "postgresql": postgres, "mysql": mysql, "mariadb": mysql, "etcd": etcd, "etcds": etcds, "zookeeper": zookeeper,
 }
 
 // schemeOf returns the scheme of the URL that a was parsed from.

@@ -71,6 +71,7 @@ type rows struct {
 	dsn    string
 	db     *sql.DB
 	digest locksteward.DigestKey
+	sql    rowStatements
 
 	mu     sync.Mutex
 	owners map[string]string // by lock
@@ -80,12 +81,28 @@ var leases = sqlsource.Table{
 	Library: "ours", Table: "app_locks", Prefix: "lock:", Name: []string{"name"}, Holder: "owner", Since: "taken", Until: "until", Release: "delete",
 }
 
+// rowStatements are those of a database for the table of ours.
+type rowStatements struct{ create, take, free, owner string }
+
+var postgresRows = rowStatements{
+	create: appTables,
+	// Without an end the row stands until somebody deletes it.
+	take: `INSERT INTO app_locks VALUES ($1, $2, clock_timestamp(), CASE WHEN $3::bigint > 0 THEN clock_timestamp() + $3 * interval '1 microsecond' ELSE 'infinity' END)
+		ON CONFLICT (name) DO UPDATE SET owner = excluded.owner, taken = excluded.taken, until = excluded.until`,
+	free: `DELETE FROM app_locks WHERE name = $1`, owner: `SELECT owner FROM app_locks WHERE name = $1`,
+}
+
 const appTables = `CREATE TABLE app_locks (name text PRIMARY KEY, owner text, taken timestamptz, until timestamptz)`
 
 func newRows(t testing.TB, dsn string) *rows {
 	t.Helper()
-	s := &rows{dsn: dsn, db: open(t, dsn), digest: locksteward.NewDigestKey(), owners: map[string]string{}}
-	must(t, s.db, appTables)
+	return newRowsOf(t, dsn, open(t, dsn), postgresRows)
+}
+
+func newRowsOf(t testing.TB, dsn string, db *sql.DB, statements rowStatements) *rows {
+	t.Helper()
+	s := &rows{dsn: dsn, db: db, digest: locksteward.NewDigestKey(), sql: statements, owners: map[string]string{}}
+	must(t, s.db, statements.create)
 	return s
 }
 
@@ -133,12 +150,7 @@ func releaser(t testing.TB, dsn string, opts sqlsource.Options) *sqlsource.Relea
 func (s *rows) Take(t testing.TB, name string, ttl time.Duration) {
 	t.Helper()
 	owner := rand.Text()
-	// Without an end the row stands until somebody deletes it.
-	_, err := s.db.ExecContext(context.WithoutCancel(t.Context()), `INSERT INTO app_locks VALUES ($1, $2, clock_timestamp(),
-			CASE WHEN $3::bigint > 0 THEN clock_timestamp() + $3 * interval '1 microsecond' ELSE 'infinity' END)
-		ON CONFLICT (name) DO UPDATE SET owner = excluded.owner, taken = excluded.taken, until = excluded.until`,
-		name[len("lock:"):], owner, ttl.Microseconds())
-	if err != nil {
+	if _, err := s.db.ExecContext(context.WithoutCancel(t.Context()), s.sql.take, name[len("lock:"):], owner, ttl.Microseconds()); err != nil {
 		t.Error(err)
 	}
 	s.mu.Lock()
@@ -148,7 +160,7 @@ func (s *rows) Take(t testing.TB, name string, ttl time.Duration) {
 
 func (s *rows) Free(t testing.TB, name string) {
 	t.Helper()
-	if _, err := s.db.ExecContext(context.WithoutCancel(t.Context()), `DELETE FROM app_locks WHERE name = $1`, name[len("lock:"):]); err != nil {
+	if _, err := s.db.ExecContext(context.WithoutCancel(t.Context()), s.sql.free, name[len("lock:"):]); err != nil {
 		t.Error(err)
 	}
 }
@@ -156,7 +168,7 @@ func (s *rows) Free(t testing.TB, name string) {
 func (s *rows) Held(t testing.TB, name string) bool {
 	t.Helper()
 	var owner string
-	err := s.db.QueryRowContext(t.Context(), `SELECT owner FROM app_locks WHERE name = $1`, name[len("lock:"):]).Scan(&owner)
+	err := s.db.QueryRowContext(t.Context(), s.sql.owner, name[len("lock:"):]).Scan(&owner)
 	if err != nil && err != sql.ErrNoRows {
 		t.Fatal(err)
 	}

@@ -23,13 +23,16 @@ type dialect interface {
 	open(login source.Login, timeout time.Duration, writes bool) (db *sql.DB, addr string, err error)
 	// state reads what the server is now.
 	state(ctx context.Context, db querier) (state, error)
-	// sessionLocks reads at most limit locks that end with a session.
-	sessionLocks(ctx context.Context, db querier, st state, limit int, digest locksteward.DigestKey) (snapshot, error)
+	// prefix begins the names of locks that end with a session.
+	prefix() string
+	// sessionLocks reads at most limit of them. Where the server lists none, it is asked for those of
+	// names, which are computed on demand.
+	sessionLocks(ctx context.Context, db querier, st state, names func() []string, limit int, digest locksteward.DigestKey) (snapshot, error)
 	// addrs returns the addresses from which clients are connected, by how many sessions of each.
 	addrs(ctx context.Context, db querier) (map[string]int, error)
 	// endSession ends the session that has exactly this hold, and returns when it has ended. Sent is
 	// false if there was none: nothing happened then.
-	endSession(ctx context.Context, db querier, h *hold) (sent bool, err error)
+	endSession(ctx context.Context, db querier, st state, h *hold) (sent bool, err error)
 	// runs reports whether an earlier connection of a request still runs.
 	runs(ctx context.Context, db querier, requestID string) (bool, error)
 	// name names a connection after the request that it is for.
@@ -44,8 +47,8 @@ type dialect interface {
 	// quote returns an identifier for a statement, param its parameter number n from 1 on.
 	quote(name string) string
 	param(n int) string
-	// text is an expression that has the value of another as text.
-	text(expr string) string
+	// text is an expression that has the value of a column as text.
+	text(c column) string
 	// micros is an expression for a time in µs since 1970, null for none and infinity; kind is that of expr.
 	micros(expr string, kind kind) string
 	// now is an expression for the time of the statement, of the kind of a column or in µs (kindNumber).
@@ -54,16 +57,21 @@ type dialect interface {
 	version() string
 	// same compares two values of which both may be null.
 	same(a, b string) string
+	// searches says that a release also compares a column of the lock's name as it is, so that an index
+	// finds the row.
+	searches(c column) bool
 
 	// explain says in one sentence what an error of the database means; "" if it does not know.
 	explain(err error) string
 	// limits are the reasons why something cannot be done with a session lock.
 	limits(hold locksteward.Evidence) source.Limits
 	// endsWith is the statement that ends the session of a hold, for people.
-	endsWith(h *hold) (statement string, args []string)
+	endsWith(st state, h *hold) (statement string, args []string)
 	// rights are the statements that grant the least rights on tables, to read and to release; note
 	// is for people.
-	rights(database string, tables []*lockTable, note string) string
+	rights(st state, tables []*lockTable, note string) string
+	// unseen are sentences that say what cannot be seen, and the remedy.
+	unseen(st state) []string
 	// mayEnd is which right is missing to end sessions, with the remedy; "" for none. MayFree reports
 	// whether rows of a table may be freed.
 	mayEnd(ctx context.Context, db querier, st state) (missing string, err error)
@@ -93,12 +101,18 @@ type relation struct {
 	schema, table string
 	readable      bool
 	columns       []column
+	// partly: there may be columns beside these.
+	partly bool
+	// fixed is why no row of it is changed; "" if they can be.
+	fixed string
 }
 
 type column struct {
 	name string
 	typ  string // as the database calls it
 	kind kind
+	// coarse says that two moments of work may have the same time in it.
+	coarse bool
 }
 
 // state is what a server is at a moment.
@@ -111,6 +125,7 @@ type state struct {
 	readOnly string
 	// sessions: the sessions of other users can be seen in full.
 	sessions bool
+	mysql    mysqlState // of MySQL and MariaDB
 }
 
 // snapshot is what one read of a part saw.
@@ -128,6 +143,6 @@ type hold struct {
 	row     []sql.NullString
 	version sql.NullString
 	holder  string
-	// session is the session of a session lock, as its dialect knows it.
+	// session is what its dialect knows of the session of a session lock.
 	session any
 }

@@ -20,3 +20,12 @@ func (r *Releaser) Lose(request, transaction string) {
 	rec, _ := r.record(request)
 	rec.transaction, rec.sent = transaction, true
 }
+
+// UserLockLibrary is userLockLibrary of a name.
+func UserLockLibrary(name, database string) string {
+	library, _ := userLockLibrary(name, database)
+	return library
+}
+
+// RequestName is the name of the user lock of a request's connection.
+func RequestName(id string) string { return requestName(id) }

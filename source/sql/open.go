@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"context"
 	"database/sql"
+	"database/sql/driver"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -39,15 +41,17 @@ func (o Options) withDefaults() (Options, error) {
 				return o, fmt.Errorf("tables[%d]: %w", i, field("prefix", t.Prefix, fmt.Sprintf("it must neither begin with %q of another table nor be its beginning", other.Prefix)))
 			}
 		}
-		if t.Prefix != "" && (strings.HasPrefix(t.Prefix, advisoryPrefix) || strings.HasPrefix(advisoryPrefix, t.Prefix)) {
-			return o, fmt.Errorf("tables[%d]: %w", i, field("prefix", t.Prefix, "it is that of advisory locks: choose another"))
+		for _, taken := range []string{advisoryPrefix, userLockPrefix} {
+			if t.Prefix != "" && (strings.HasPrefix(t.Prefix, taken) || strings.HasPrefix(taken, t.Prefix)) {
+				return o, fmt.Errorf("tables[%d]: %w", i, field("prefix", t.Prefix, "it is that of locks of sessions: choose another"))
+			}
 		}
 	}
 	return o, nil
 }
 
 // Schemes are the schemes of URLs that are read.
-var Schemes = []string{"postgres", "postgresql"}
+var Schemes = []string{"postgres", "postgresql", "mysql", "mariadb"}
 
 // dialectOf returns the dialect of a URL.
 func dialectOf(url string) (dialect, error) {
@@ -55,6 +59,8 @@ func dialectOf(url string) (dialect, error) {
 	switch scheme {
 	case "postgres", "postgresql":
 		return postgres{}, nil
+	case "mysql", "mariadb":
+		return mysqlDialect{}, nil
 	}
 	return nil, fmt.Errorf("unknown database %q in the URL: write one of %s", scheme, strings.Join(Schemes, ", "))
 }
@@ -110,5 +116,11 @@ func (d *database) now(ctx context.Context, db querier) (state, error) {
 	return d.dialect.state(ctx, db)
 }
 
-// Close ends the connection.
-func (d *database) Close() error { return d.db.Close() }
+// Close ends the connection. That it has ended before is no error.
+func (d *database) Close() error {
+	err := d.db.Close()
+	if err != nil && (errors.Is(err, driver.ErrBadConn) || err.Error() == "bad connection") { // MySQL's driver has one of its own
+		return nil
+	}
+	return err
+}

@@ -114,7 +114,7 @@ func (postgres) state(ctx context.Context, db querier) (state, error) {
 		return state{}, fmt.Errorf("read the state of the server: %w", err)
 	}
 	if st.version < minPostgres {
-		return state{}, &oldError{version: st.version}
+		return state{}, &oldError{fmt.Sprintf("the server is PostgreSQL %d: versions from 13 on are read", st.version/10000)}
 	}
 	st.at = time.UnixMicro(at)
 	switch {
@@ -127,11 +127,9 @@ func (postgres) state(ctx context.Context, db querier) (state, error) {
 }
 
 // oldError is a server that is too old to be read.
-type oldError struct{ version int }
+type oldError struct{ text string }
 
-func (e *oldError) Error() string {
-	return fmt.Sprintf("the server is PostgreSQL %d: versions from 13 on are read", e.version/10000)
-}
+func (e *oldError) Error() string { return e.text }
 
 const postgresRelations = `SELECT n.nspname::text, c.relname::text, has_table_privilege(c.oid, 'SELECT') AND has_schema_privilege(n.oid, 'USAGE'), a.attname::text,
 		format_type(a.atttypid, NULL), format_type(coalesce(nullif(t.typbasetype, 0), t.oid), NULL), t.typtype = 'e'
@@ -191,7 +189,7 @@ func (postgres) quote(name string) string { return pgx.Identifier{name}.Sanitize
 
 func (postgres) param(n int) string { return "$" + strconv.Itoa(n) + "::text" }
 
-func (postgres) text(expr string) string { return expr + "::text" }
+func (d postgres) text(c column) string { return d.quote(c.name) + "::text" }
 
 func (postgres) micros(expr string, k kind) string {
 	if k == kindNumber {
@@ -215,3 +213,5 @@ func (postgres) now(k kind) string {
 func (postgres) version() string { return "xmin::text" }
 
 func (postgres) same(a, b string) string { return a + " IS NOT DISTINCT FROM " + b }
+
+func (postgres) searches(column) bool { return false } // it locks no row that it does not change

@@ -52,8 +52,10 @@ func (r *advisoryRow) name(database string) string {
 	return name
 }
 
+func (postgres) prefix() string { return advisoryPrefix }
+
 // sessionLocks implements dialect.
-func (postgres) sessionLocks(ctx context.Context, db querier, st state, limit int, digest locksteward.DigestKey) (snapshot, error) {
+func (postgres) sessionLocks(ctx context.Context, db querier, st state, _ func() []string, limit int, digest locksteward.DigestKey) (snapshot, error) {
 	waitstart := "NULL::bigint"
 	if st.version >= 140000 {
 		waitstart = "(extract(epoch FROM l.waitstart) * 1000000)::bigint"
@@ -208,6 +210,11 @@ func (postgres) limits(hold locksteward.Evidence) source.Limits {
 	case hold.Identity == locksteward.IdentityNone:
 		return source.Limits{Release: refused("the start of the session that holds %q cannot be seen, so it cannot be compared; grant pg_read_all_stats", hold.Key)}
 	}
+	return sessionLimits()
+}
+
+// sessionLimits are those of locks that are released by the end of a database session.
+func sessionLimits() source.Limits {
 	return source.Limits{
 		Decision: "it ends the whole database session of its holder with all its locks, and its open transaction is rolled back; " +
 			"the session may have given the lock up and taken it again meanwhile",

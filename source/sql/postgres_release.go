@@ -34,7 +34,7 @@ func (r *advisoryRow) args() []any {
 }
 
 // endSession implements dialect.
-func (postgres) endSession(ctx context.Context, db querier, h *hold) (sent bool, err error) {
+func (postgres) endSession(ctx context.Context, db querier, _ state, h *hold) (sent bool, err error) {
 	r, ok := h.session.(*advisoryRow)
 	if !ok || r.pid == 0 || !r.visible {
 		return false, nil
@@ -61,7 +61,7 @@ func (postgres) endSession(ctx context.Context, db querier, h *hold) (sent bool,
 }
 
 // endsWith implements dialect.
-func (postgres) endsWith(h *hold) (statement string, args []string) {
+func (postgres) endsWith(_ state, h *hold) (statement string, args []string) {
 	r, ok := h.session.(*advisoryRow)
 	if !ok {
 		return "", nil

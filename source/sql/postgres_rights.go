@@ -14,7 +14,7 @@ const (
 )
 
 // rights implements dialect.
-func (d postgres) rights(database string, tables []*lockTable, note string) string {
+func (d postgres) rights(st state, tables []*lockTable, note string) string {
 	var b strings.Builder
 	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
 	if note != "" {
@@ -26,8 +26,8 @@ func (d postgres) rights(database string, tables []*lockTable, note string) stri
 	line("-- Without it the start, state and address of sessions are hidden.")
 	line("GRANT pg_read_all_stats TO %s;", readRole)
 	grants := func(role string, releases bool) {
-		if database != "" {
-			line("GRANT CONNECT ON DATABASE %s TO %s;", d.quote(database), role)
+		if st.database != "" {
+			line("GRANT CONNECT ON DATABASE %s TO %s;", d.quote(st.database), role)
 		}
 		for i, t := range tables {
 			if !slices.ContainsFunc(tables[:i], func(o *lockTable) bool { return o.rel.schema == t.rel.schema }) {
@@ -50,6 +50,14 @@ func (d postgres) rights(database string, tables []*lockTable, note string) stri
 	return b.String()
 }
 
+// unseen implements dialect.
+func (postgres) unseen(st state) []string {
+	if st.sessions {
+		return nil
+	}
+	return []string{"sessions of other users are seen in part: their start, state and address are hidden, so that nothing is found stranded and no session lock is released; grant pg_read_all_stats"}
+}
+
 // freesWith is the right that the release of a row needs beside SELECT; "" if it has none.
 func (t *lockTable) freesWith() string {
 	changes, remove, err := t.release()
@@ -61,7 +69,10 @@ func (t *lockTable) freesWith() string {
 	}
 	var columns []string
 	for _, a := range changes {
-		c, _ := t.rel.column(a.column)
+		c, ok := t.rel.column(a.column)
+		if !ok {
+			c.name = a.column // which is hidden
+		}
 		columns = append(columns, t.dialect.quote(c.name))
 	}
 	return "UPDATE (" + strings.Join(columns, ", ") + ")"

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/locksteward/locksteward"
@@ -26,7 +27,8 @@ type Releaser struct {
 type record struct {
 	done    bool // outcome says what it did
 	outcome source.Outcome
-	// transaction is one whose commit was not answered; sent says that a session was told to end.
+	// transaction is one whose commit was not answered, "" if its database names none; sent says that a
+	// commit was sent, or a session told to end.
 	transaction string
 	sent        bool
 	withdrawn   bool
@@ -65,9 +67,14 @@ func (r *Releaser) Limits(hold locksteward.Evidence) source.Limits {
 	if hold.TokenDigest == "" {
 		limits.Release = refused("%q was not read in full, so it cannot be compared", name)
 	}
+	var decision []string
 	if hold.ExpireAt == locksteward.NoExpireAt {
-		limits.Decision = "its holder does not learn of it: if it still works, two work at once; look whether it does"
+		decision = append(decision, "its holder does not learn of it: if it still works, two work at once; look whether it does")
 	}
+	if r.dialect.version() == "" && hold.Identity != locksteward.IdentityStrong {
+		decision = append(decision, "rows of this database have no version: a later hold with the same values would be taken for this one")
+	}
+	limits.Decision = strings.Join(decision, "; ")
 	why := ""
 	for _, t := range append(slices.Clone(r.opts.Tables), Shipped()...) {
 		if t.Library != hold.Library || t.dirty != (hold.Type == locksteward.TypeDirtyMigration) {
@@ -103,7 +110,7 @@ func (r *Releaser) Preview(ctx context.Context, req locksteward.Request) (source
 		}
 		out.Keys = []string{req.Evidence.Key}
 		if now.part.table == nil {
-			out.Script, out.Args = r.dialect.endsWith(now.hold)
+			out.Script, out.Args = r.dialect.endsWith(now.state, now.hold)
 			return nil
 		}
 		out.Script, out.Args = now.part.table.shows(now.hold)
@@ -166,6 +173,8 @@ func (s standing) refusal() error {
 	}
 	if t := s.part.table; t != nil && t.Release == "" {
 		return refused("the rows of %s cannot be released: no release statement is described", t.name())
+	} else if t != nil && t.rel.fixed != "" {
+		return refused("the rows of %s cannot be released: %s", t.name(), t.rel.fixed)
 	}
 	return nil
 }
@@ -275,6 +284,8 @@ func (r *Releaser) release(ctx context.Context, req locksteward.Request, rec *re
 		return r.Resolve(ctx, req)
 	case sent:
 		return source.Outcome{}, fmt.Errorf("release: %s", r.Explain(err))
+	case errors.Is(err, errRuns):
+		return source.Outcome{}, fmt.Errorf("release: %w", err)
 	}
 	// No commit was sent and no session told to end: what the connection did before, ended with it.
 	return source.Failed(r.Explain(err)), nil
@@ -330,7 +341,7 @@ func (r *Releaser) end(ctx context.Context, conn *sql.Conn, now standing, rec *r
 	r.mu.Lock()
 	rec.sent = true
 	r.mu.Unlock()
-	sent, err := r.dialect.endSession(ctx, conn, now.hold)
+	sent, err := r.dialect.endSession(ctx, conn, now.state, now.hold)
 	switch {
 	case err != nil && r.dialect.denied(err):
 		return source.Failed(r.Explain(err)), nil
@@ -399,7 +410,7 @@ func (r *Releaser) resolve(ctx context.Context, conn *sql.Conn, req locksteward.
 	}
 	same := now.hold != nil && len(source.Differences(req.Evidence, now.evidence(req.Evidence))) == 0
 	switch {
-	case sent && same:
+	case sent && same && now.part.table == nil:
 		return source.Unknown("the session may have been told to end, and holds the lock still"), nil
 	case same && req.Evidence.Identity != locksteward.IdentityNone:
 		return source.Failed("it was not carried out and is withdrawn; the lock is still held"), nil

@@ -113,7 +113,7 @@ func Rights(ctx context.Context, login source.Login, opts Options) (string, erro
 	if err != nil {
 		note = "the database was not asked which lock tables it has: " + s.Explain(err)
 	}
-	return s.dialect.rights(st.database, tables, note), nil
+	return s.dialect.rights(st, tables, note), nil
 }
 
 // tables returns all lock tables of the database, whether they may be read or not.

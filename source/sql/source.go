@@ -3,6 +3,7 @@ package sqlsource
 import (
 	"cmp"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
@@ -46,13 +47,15 @@ type part struct {
 	prefix string
 	table  *lockTable // nil: the session locks
 	err    error      // why it cannot be read at all
+	// names are those that a class names or that are known; nil for none.
+	names func() []string
 }
 
 // plan is what there is to read in a database.
 type plan struct {
 	parts []*part // the session locks first; empty: not known yet
-	// closed are the prefixes of tables that may not be read.
-	closed []string
+	// closed are tables that may not be read.
+	closed []*part
 	// degraded says in sentences what cannot be seen.
 	degraded []string
 }
@@ -119,7 +122,10 @@ func (d *database) Explain(err error) string {
 	}
 	dns, _ := errors.AsType[*net.DNSError](err)
 	timeout, _ := errors.AsType[net.Error](err)
+	untrusted, _ := errors.AsType[*tls.CertificateVerificationError](err)
 	switch {
+	case untrusted != nil:
+		return "the server's certificate is not trusted: " + locksteward.DisplayKey(untrusted.Err.Error()) + "; correct ca_file, tls_server_name or the certificate"
 	case errors.Is(err, context.Canceled):
 		return "it was interrupted; nothing to do"
 	case errors.Is(err, syscall.ECONNREFUSED):
@@ -145,10 +151,74 @@ func (s *Source) find(ctx context.Context, st state) (plan, error) {
 	if err != nil {
 		return plan{}, err
 	}
+	next.parts[0].names = func() []string { return s.sessionNames(next) }
+	s.mu.Lock()
+	before := s.plan
+	s.mu.Unlock()
+	if err := s.hidden(ctx, before, &next); err != nil {
+		return plan{}, err
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.plan, s.state = next, st
 	return next, nil
+}
+
+// sessionNames are the names of session locks that a class names in full or that are known.
+func (s *Source) sessionNames(plan plan) []string {
+	var out []string
+	prefix := plan.parts[0].prefix
+	if classes := s.classes.Load(); classes != nil {
+		for _, c := range classes.All() {
+			for _, pattern := range c.Match {
+				if strings.HasPrefix(pattern, prefix) && class.LiteralPrefix(pattern) == pattern {
+					out = append(out, pattern)
+				}
+			}
+		}
+	}
+	s.host.Each(func(k source.Known) {
+		if strings.HasPrefix(k.Name, prefix) {
+			out = append(out, k.Name)
+		}
+	})
+	return out
+}
+
+// hidden adds the tables that were read before and are not in the catalogue any more because the role
+// lost its last right on them: MySQL does not show those.
+func (s *Source) hidden(ctx context.Context, before plan, next *plan) error {
+	for _, p := range append(slices.Clone(before.closed), before.parts...) {
+		if p.table == nil || slices.ContainsFunc(append(slices.Clone(next.closed), next.parts...), func(o *part) bool { return o.prefix == p.prefix }) {
+			continue
+		}
+		err := s.probe(ctx, p.table)
+		switch {
+		case err == nil || s.dialect.missing(err):
+		case s.dialect.denied(err):
+			next.close(p)
+		default:
+			return err
+		}
+	}
+	return nil
+}
+
+// probe asks for nothing of a table.
+func (d *database) probe(ctx context.Context, t *lockTable) error {
+	ctx, cancel := d.within(ctx)
+	defer cancel()
+	rows, err := d.db.QueryContext(ctx, "SELECT 1 FROM "+t.from()+" LIMIT 0")
+	if err != nil {
+		return err
+	}
+	return errors.Join(rows.Err(), rows.Close())
+}
+
+// close notes that a table may not be read.
+func (l *plan) close(p *part) {
+	l.closed = append(l.closed, p)
+	l.degraded = append(l.degraded, fmt.Sprintf("table %s of %s may not be read; grant what `locksteward acl` prints", p.table.name(), p.table.Library))
 }
 
 // look looks for the lock tables of the database.
@@ -160,7 +230,7 @@ func (d *database) look(ctx context.Context, db querier, st state) (plan, error)
 	if err != nil {
 		return plan{}, err
 	}
-	out := plan{parts: []*part{{node: d.addr, prefix: advisoryPrefix}}}
+	out := plan{parts: []*part{{node: d.addr, prefix: d.dialect.prefix()}}}
 	found := map[int]bool{}
 	for _, rel := range relations {
 		p, i, closed := d.partOf(tables, rel)
@@ -168,8 +238,7 @@ func (d *database) look(ctx context.Context, db querier, st state) (plan, error)
 		switch {
 		case p == nil:
 		case closed:
-			out.closed = append(out.closed, p.prefix)
-			out.degraded = append(out.degraded, fmt.Sprintf("table %s of %s may not be read; grant what `locksteward acl` prints", p.table.name(), p.table.Library))
+			out.close(p)
 		case slices.ContainsFunc(out.parts, func(o *part) bool {
 			return strings.HasPrefix(o.prefix, p.prefix) || strings.HasPrefix(p.prefix, o.prefix)
 		}):
@@ -184,9 +253,7 @@ func (d *database) look(ctx context.Context, db querier, st state) (plan, error)
 			out.parts = append(out.parts, &part{node: d.addr + " " + t.Table, prefix: cmp.Or(t.Prefix, t.Table+":"), err: err})
 		}
 	}
-	if !st.sessions {
-		out.degraded = append(out.degraded, "sessions of other users are seen in part: their start, state and address are hidden, so that nothing is found stranded and no session lock is released; grant pg_read_all_stats")
-	}
+	out.degraded = append(out.degraded, d.dialect.unseen(st)...)
 	return out, nil
 }
 
@@ -212,6 +279,9 @@ func (d *database) partOf(tables []Table, rel relation) (p *part, i int, closed 
 		own := i < len(d.opts.Tables)
 		table, err := fit(d.dialect, t, rel)
 		switch {
+		case err != nil && !own && rel.partly:
+			table = &lockTable{Table: t, rel: rel, prefix: rel.schema + "." + rel.table + ":", dialect: d.dialect}
+			return &part{node: d.addr + " " + table.name(), prefix: table.prefix, table: table}, i, true
 		case err != nil && !own:
 			continue // a table of another library that has the name
 		case err != nil:
@@ -232,6 +302,11 @@ func (d *database) read(ctx context.Context, db querier, p *part, st state, name
 	case p.table != nil:
 		return p.table.read(ctx, db, names, d.opts.MaxLocks, d.opts.Digest)
 	default:
-		return d.dialect.sessionLocks(ctx, db, st, d.opts.MaxLocks, d.opts.Digest)
+		return d.dialect.sessionLocks(ctx, db, st, func() []string {
+			if p.names == nil {
+				return names
+			}
+			return append(slices.Clone(names), p.names()...)
+		}, d.opts.MaxLocks, d.opts.Digest)
 	}
 }

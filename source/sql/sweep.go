@@ -83,7 +83,7 @@ func (l plan) owner(p *part) func(string) bool {
 	}
 	return func(name string) bool {
 		return begins(name) || !slices.ContainsFunc(l.parts, func(o *part) bool { return strings.HasPrefix(name, o.prefix) }) &&
-			!slices.ContainsFunc(l.closed, func(prefix string) bool { return strings.HasPrefix(name, prefix) })
+			!slices.ContainsFunc(l.closed, func(o *part) bool { return strings.HasPrefix(name, o.prefix) })
 	}
 }
 

@@ -67,7 +67,7 @@ func (t *lockTable) build() error {
 	var parts []string
 	for i, name := range t.Name {
 		c, _ := t.rel.column(name)
-		text := "coalesce(" + d.text(d.quote(c.name)) + ", '')"
+		text := "coalesce(" + d.text(c) + ", '')"
 		if i < len(t.Name)-1 { // so that two names are never the same
 			text = "replace(replace(" + text + ", '%', '%25'), ':', '%3A')"
 		}
@@ -87,7 +87,7 @@ func (t *lockTable) build() error {
 	}
 	holder, version := "null", "null"
 	if c, ok := t.rel.column(t.Holder); ok {
-		holder = d.text(d.quote(c.name))
+		holder = d.text(c)
 	}
 	if v := d.version(); v != "" {
 		version = v
@@ -186,8 +186,8 @@ func (t *lockTable) held(until string) (string, error) {
 	return strings.Join(out, " AND "), nil
 }
 
-// releaseStatement returns what frees one row, with a parameter for each compared column and
-// for its version last; "" if rows of the table cannot be freed.
+// releaseStatement returns what frees one row, with a parameter for each compared column, for its
+// version, and for each searched column; "" if rows of the table cannot be freed.
 func (t *lockTable) releaseStatement() (statement string, params int, err error) {
 	changes, remove, err := t.release()
 	if err != nil || len(changes) == 0 && !remove {
@@ -210,13 +210,28 @@ func (t *lockTable) releaseStatement() (statement string, params int, err error)
 	var where []string
 	for _, c := range t.compared {
 		params++
-		where = append(where, d.same(d.text(d.quote(c.name)), d.param(params)))
+		where = append(where, d.same(d.text(c), d.param(params)))
 	}
 	if v := d.version(); v != "" {
 		params++
 		where = append(where, v+" = "+d.param(params))
 	}
+	for _, i := range t.searched() {
+		params++
+		where = append(where, d.same(d.quote(t.compared[i].name), d.param(params)))
+	}
 	return statement + " WHERE " + strings.Join(where, " AND "), params, nil
+}
+
+// searched are the numbers, in compared, of the columns of the name by which an index finds the row.
+func (t *lockTable) searched() []int {
+	var out []int
+	for i, c := range t.compared {
+		if t.dialect.searches(c) && slices.ContainsFunc(t.Name, func(name string) bool { return strings.EqualFold(name, c.name) }) {
+			out = append(out, i)
+		}
+	}
+	return out
 }
 
 func (t *lockTable) value(c column, value string) (string, error) {
@@ -248,6 +263,9 @@ func (t *lockTable) frees(h *hold) (statement string, args []any, err error) {
 	if t.dialect.version() != "" {
 		args = append(args, h.version)
 	}
+	for _, i := range t.searched() {
+		args = append(args, h.row[i])
+	}
 	return statement, args, nil
 }
 
@@ -278,7 +296,7 @@ func (t *lockTable) read(ctx context.Context, db querier, names []string, limit 
 	fields, where := slices.Clone(t.fields), t.where
 	if len(names) > 0 {
 		for _, c := range t.compared {
-			fields = append(fields, t.dialect.text(t.dialect.quote(c.name)))
+			fields = append(fields, t.dialect.text(c))
 		}
 	}
 	var args []any
@@ -359,6 +377,9 @@ func (t *lockTable) hold(at time.Time, f []sql.NullString, digest locksteward.Di
 	case since.Valid && !t.Rewritten:
 		token["since"] = since.String
 		o.Identity = locksteward.IdentityStrong
+		if c, _ := t.rel.column(t.Since); c.coarse {
+			o.Identity = locksteward.IdentityLineage
+		}
 	case holder != "":
 		o.Identity = locksteward.IdentityLineage
 	default:

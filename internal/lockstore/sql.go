@@ -7,12 +7,33 @@ import (
 	sqlsource "github.com/locksteward/locksteward/source/sql"
 )
 
-// Postgres is the kind of PostgreSQL: lock tables and advisory locks of one database.
-const Postgres Kind = "postgres"
+// Kinds of databases: Postgres is PostgreSQL, with its lock tables and advisory locks, MySQL is MySQL and
+// MariaDB, with lock tables and GET_LOCK. A target is one database.
+const (
+	Postgres Kind = "postgres"
+	MySQL    Kind = "mysql"
+)
 
-var postgres = scheme{
-	kind: Postgres, port: "5432", example: "postgres://host:5432/database", encrypted: "postgres://host:5432/database?sslmode=verify-full",
-	needsName: "the database", parameters: []string{"sslmode"},
+// IsSQL reports whether stores of a kind have lock tables.
+func (k Kind) IsSQL() bool { return k == Postgres || k == MySQL }
+
+var postgres = func() scheme {
+	s := database
+	s.kind, s.port, s.parameters = Postgres, "5432", []string{"sslmode"}
+	s.example, s.encrypted = "postgres://host:5432/database", "postgres://host:5432/database?sslmode=verify-full"
+	return s
+}()
+
+var mysql = func() scheme {
+	s := database
+	s.kind, s.port, s.parameters = MySQL, "3306", []string{"tls", "socket"}
+	s.example, s.encrypted = "mysql://host:3306/database", "mysql://host:3306/database?tls=true"
+	return s
+}()
+
+// database is what the schemes of all databases have in common.
+var database = scheme{
+	needsName: "the database",
 	open: func(l source.Login, o Options) (reader, func() error, error) {
 		s, err := sqlsource.Open(l, sqlsource.Options{Digest: o.Digest, Tables: o.Tables})
 		if err != nil {

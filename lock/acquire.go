@@ -64,76 +64,58 @@ type verdict struct {
 	began  instant // the hold counts from here
 	lease  time.Duration
 	fence  int64
-	holder Holder
+	holder *record.Meta
 	left   time.Duration // of the lease of another, at seen; negative: no TTL
 	seen   time.Time
-	// queued says that the lock is free, but others are before: worth a look
-	// after left.
-	queued bool
-	rank   int // place in the queue; -1 for none
+	queued bool // the lock is free, but others are before: worth a look after left
+	rank   int  // place in the queue; -1 for none
 }
 
 func (c *Client) acquire(ctx context.Context, key string, lease Lease, waits bool) (h *Handle, err error) {
-	if err := c.validate(key, lease); err != nil {
+	err = lease.validate(key, c.opts)
+	if c.backend != nil {
+		err = errors.Join(err, c.backend.CheckTTL(lease.TTL))
+	}
+	switch {
+	case err != nil:
+	case ctx.Err() != nil:
+		err = why(ctx)
+	case !c.enter():
+		err = ErrClosed
+	}
+	if err != nil {
 		return nil, fmt.Errorf("acquire lock %q: %w", clip(key), err)
-	}
-	if err := ctx.Err(); err != nil {
-		return nil, fmt.Errorf("acquire lock %q: %w", key, why(ctx))
-	}
-	if !c.enter() {
-		return nil, fmt.Errorf("acquire lock %q: %w", key, ErrClosed)
 	}
 	defer c.wg.Done()
 	c.begin()
 	end := c.trace(ctx, "acquire", key, &lease)
 	s := sessionOf(ctx)
-	if s != nil {
-		leave, err := s.enter(ctx, c, key)
-		if err != nil {
-			end(nil, false, err)
-			return nil, err
-		}
-		defer leave()
-		if held := s.find(c, key); held != nil {
-			began := c.clock.now()
-			h, err := c.reenter(ctx, held, lease)
-			kind := EventReentered
-			if err != nil {
-				kind = EventAcquireFailed
-			}
-			held.emit(kind, c.took(began), err)
-			end(held, false, err)
-			return h, err
-		}
+	leave, err := s.enter(ctx, c, key)
+	if err != nil {
+		end(nil, false, err)
+		return nil, err
 	}
-	r := c.request(key, lease, s, waits)
-	h, err = c.obtain(ctx, r)
-	kind := EventAcquired
+	defer leave()
+	began := c.clock.now()
+	e := Event{Kind: EventAcquired, Key: key, Class: lease.Class, Trace: lease.Trace}
+	if held := s.find(c, key); held != nil {
+		h, err = c.reenter(ctx, held, lease)
+		e = held.event(EventReentered, 0, nil)
+	} else {
+		r := c.request(key, lease, s, waits)
+		h, err = c.obtain(ctx, r)
+		e.ID, e.Contended = r.id, r.contended
+	}
 	switch {
 	case errors.Is(err, ErrHeld):
-		kind = EventHeld
+		e.Kind = EventHeld
 	case err != nil:
-		kind = EventAcquireFailed
-	default:
-		end(h.hold, r.contended, nil)
+		e.Kind = EventAcquireFailed
 	}
-	if err != nil {
-		end(nil, r.contended, err)
-	}
-	c.emit(Event{
-		Kind: kind, Key: key, Class: lease.Class, ID: r.id, Trace: lease.Trace,
-		Took: c.took(r.began), Contended: r.contended, Err: err,
-	})
+	e.Took, e.Err = c.took(began), err
+	end(h, e.Contended, err)
+	c.emit(e)
 	return h, err
-}
-
-// validate reports all problems of an acquire at once, before anything is sent.
-func (c *Client) validate(key string, lease Lease) error {
-	err := lease.validate(key, c.opts)
-	if c.backend != nil {
-		err = errors.Join(err, c.backend.CheckTTL(lease.TTL))
-	}
-	return err
 }
 
 // obtain asks, or waits, for the lock, and leaves nothing behind if it does not
@@ -155,23 +137,9 @@ func (c *Client) obtain(ctx context.Context, r *request) (*Handle, error) {
 		err = c.resign(ctx, r, err)
 	}
 	if err != nil && (v.taken || r.open || r.stray) {
-		c.giveBack(r)
+		c.clean(&r.token, r.lease, 0, r.open || r.stray)
 	}
 	return h, err
-}
-
-// giveBack frees what r took or may have taken: in the background, or before it
-// returns when the client is being closed.
-func (c *Client) giveBack(r *request) {
-	if c.ctx.Err() == nil {
-		c.clean(&r.token, r.lease, 0, r.open || r.stray)
-		return
-	}
-	kind, err := EventCleaned, c.free(context.Background(), min(c.opts.Timeout, time.Second), &r.token, false)
-	if _, ours := errors.AsType[notOurs](err); err != nil && !ours {
-		kind = EventCleanFailed
-	}
-	c.emit(Event{Kind: kind, Key: r.key, Class: r.lease.Class, ID: r.id, Err: err})
 }
 
 // handle makes a handle of a lock that was taken, if it is still worth having.
@@ -190,9 +158,7 @@ func (c *Client) handle(ctx context.Context, r *request, v verdict) (*Handle, er
 		h.hold.end(ErrClosed)
 		return nil, fmt.Errorf("acquire lock %q: %w", r.key, ErrClosed)
 	}
-	if r.session != nil {
-		r.session.add(h.hold)
-	}
+	r.session.add(h.hold)
 	if v.lease < r.lease.TTL {
 		h.hold.confirmAt = now.add(min(confirmAfter, now.until(until)/5))
 	}
@@ -201,7 +167,10 @@ func (c *Client) handle(ctx context.Context, r *request, v verdict) (*Handle, er
 }
 
 func (c *Client) heldError(r *request, v verdict, cause error) error {
-	e := &HeldError{Key: r.key, Holder: v.holder, Queued: v.queued, Err: cause}
+	e := &HeldError{Key: r.key, Queued: v.queued, Err: cause}
+	if v.holder != nil {
+		e.Holder = *v.holder
+	}
 	if v.left >= 0 && !v.queued {
 		e.Until = v.seen.Add(v.left)
 	}
@@ -218,10 +187,6 @@ func (c *Client) attempt(ctx context.Context, r *request) (verdict, error) {
 	useful := r.lease.TTL - drift(r.lease.TTL) - least(r.lease.TTL)
 	var giveUp instant
 	for n := 0; ; n++ {
-		if n > 0 && c.backend != nil {
-			c.again(r)
-			args = c.attempted(r)
-		}
 		sent := c.clock.now()
 		if n == 0 {
 			giveUp = sent.add(c.opts.Timeout)
@@ -229,6 +194,10 @@ func (c *Client) attempt(ctx context.Context, r *request) (verdict, error) {
 		patience := min(c.opts.Timeout, useful)
 		if c.backend != nil {
 			patience = min(patience, sent.until(giveUp))
+			if n > 0 {
+				c.again(r)
+				args = c.attempted(r)
+			}
 		}
 		reply, err := c.roundTrip(ctx, patience, acquireScript, r.keys, args)
 		if err == nil {
@@ -247,16 +216,17 @@ func (c *Client) attempt(ctx context.Context, r *request) (verdict, error) {
 		if ctx.Err() != nil {
 			return verdict{}, fmt.Errorf("acquire lock %q: %w", r.key, why(ctx))
 		}
-		// A reply that is late for the lease will be as late the next time.
-		late := effect == backend.EffectUnknown && useful < c.opts.Timeout && c.clock.now().mono-sent.mono >= useful
 		if c.ctx.Err() != nil {
 			return verdict{}, fmt.Errorf("%w: %w", failure, ErrClosed)
 		}
-		rest, left := retry.Backoff(n, 10*time.Millisecond, 300*time.Millisecond), c.clock.now().until(giveUp)
+		now := c.clock.now()
+		rest, left := retry.Backoff(n, 10*time.Millisecond, 300*time.Millisecond), now.until(giveUp)
 		if c.backend != nil {
 			left -= c.backend.Spare(r.lease.TTL)
 			rest = min(rest, left)
 		}
+		// A reply that is late for the lease will be as late the next time.
+		late := effect == backend.EffectUnknown && useful < c.opts.Timeout && now.mono-sent.mono >= useful
 		lied := c.backend == nil && respcheck.Lied(err) // it will hardly say something else
 		if effect == backend.EffectNone || late || lied || left <= 0 {
 			return verdict{}, failure
@@ -273,14 +243,12 @@ func (c *Client) answer(r *request, sent instant, reply any) (verdict, error) {
 	state, _ := transport.At(list, 0).(int64)
 	fence, taken := reply.(string)
 	switch {
-	case taken:
-		return verdict{taken: true, sent: sent, began: sent, lease: r.lease.TTL, fence: transport.Number(fence)}, nil
 	case len(list) >= 2 && state == 2:
 		// Taken by an attempt whose reply was lost, or given by a release.
 		if r.open || r.stray || r.nonce == "" {
 			sent = r.base
 		}
-		return verdict{taken: true, sent: sent, began: sent, lease: r.lease.TTL, fence: transport.Number(list[1])}, nil
+		fence, taken = transport.Text(list[1]), true
 	case len(list) >= 4 && (state == 0 || state == 3):
 		// An attempt whose reply was lost had no effect before this one. It may
 		// be under way still, and then takes effect after it.
@@ -291,32 +259,18 @@ func (c *Client) answer(r *request, sent instant, reply any) (verdict, error) {
 		if since := transport.Number(list[3]); since > 0 {
 			r.since = since
 		}
+		// What is malformed in the metadata is left out.
+		holder, _ := record.Decode(transport.Text(transport.At(list, 4)))
 		return verdict{
 			left: time.Duration(transport.Number(list[1])) * time.Millisecond, seen: time.Now(), rank: int(transport.Number(list[2])),
-			queued: state == 3, holder: holderOf(list),
+			queued: state == 3, holder: holder,
 		}, nil
-	default:
+	}
+	if !taken {
 		r.open = true
 		return verdict{}, fmt.Errorf("acquire lock %q: %w: reply of an unknown form", r.key, ErrUnknown)
 	}
-}
-
-// holderOf reads the metadata in {0, PTTL, rank, arrival, metadata}; empty if
-// there is none. What is malformed is left out.
-func holderOf(list []any) Holder {
-	metadata := transport.Text(transport.At(list, 4))
-	if metadata == "" {
-		return Holder{}
-	}
-	m, _ := record.Decode(metadata)
-	h := Holder{
-		ID: m.ID, Instance: m.Instance, App: m.App, Host: m.Host, PID: m.PID, Session: m.Session,
-		Class: m.Class, Purpose: m.Purpose, Fence: m.Fence,
-	}
-	if m.Acquired > 0 {
-		h.Acquired = time.UnixMilli(m.Acquired)
-	}
-	return h
+	return verdict{taken: true, sent: sent, began: sent, lease: r.lease.TTL, fence: transport.Number(fence)}, nil
 }
 
 // why is the cause of ctx's end, which says too that it was cancelled or timed

@@ -2,6 +2,7 @@ package lock
 
 import (
 	"context"
+	"os"
 	"time"
 
 	"github.com/locksteward/locksteward/lock/internal/retry"
@@ -13,25 +14,24 @@ import (
 func (c *Client) beat(ctx context.Context) {
 	key := record.InstanceKey(c.opts.KeyPrefix, c.instance)
 	started := "0" // the server says when that was, by its own clock
-	for n := 0; ; {
+	for n := 0; ; n++ {
 		me := record.Instance{
-			ID: c.instance, App: c.opts.App, Host: c.opts.Host, PID: c.pid, Slot: c.opts.Slot,
+			ID: c.instance, App: c.opts.App, Host: c.opts.Host, PID: os.Getpid(), Slot: c.opts.Slot,
 			Counts: c.counts.copy(),
 		}
 		args := append([]any{record.HeartbeatTTL.Milliseconds(), started}, me.Fields()...)
 		sent := c.clock.now()
 		reply, err := c.roundTrip(ctx, min(c.opts.Timeout, record.Heartbeat), beatScript, []string{key}, args)
 		next := record.Heartbeat
-		if err != nil {
-			if ctx.Err() != nil {
-				return
-			}
+		switch {
+		case ctx.Err() != nil:
+			return
+		case err != nil:
 			_, failure := classifyError("heartbeat", key, err)
 			c.emit(Event{Kind: EventBeatFailed, Err: failure})
 			next = retry.Backoff(n, 200*time.Millisecond, record.Heartbeat)
-			n++
-		} else {
-			n = 0
+		default:
+			n = -1
 			c.beaten(sent)
 			if s := transport.Text(reply); s != "" {
 				started = s
@@ -67,16 +67,7 @@ func (c *Client) lookAll() {
 func (c *Client) farewell() {
 	ctx, cancel := context.WithTimeout(context.Background(), min(c.opts.Timeout, time.Second))
 	defer cancel()
-	key := record.InstanceKey(c.opts.KeyPrefix, c.instance)
-	if err := c.forget(ctx, key); err != nil {
+	if err := c.db.Delete(ctx, record.InstanceKey(c.opts.KeyPrefix, c.instance)); err != nil {
 		c.emit(Event{Kind: EventBeatFailed, Err: err})
 	}
-}
-
-// forget deletes a key of the process.
-func (c *Client) forget(ctx context.Context, key string) error {
-	if c.backend != nil {
-		return c.backend.Delete(ctx, key)
-	}
-	return c.server.Delete(ctx, key)
 }

@@ -3,10 +3,10 @@ package lock
 import (
 	"context"
 	"crypto/rand"
+	_ "embed"
 	"errors"
 	"fmt"
 	"maps"
-	"os"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -20,21 +20,45 @@ import (
 	"github.com/locksteward/locksteward/lock/record"
 )
 
+var (
+	//go:embed acquire.lua
+	acquireText string
+	//go:embed renew.lua
+	renewText string
+	//go:embed release.lua
+	releaseText string
+	//go:embed beat.lua
+	beatText string
+
+	acquireScript = transport.NewScript("acquire", acquireText, transport.Shared)
+	renewScript   = transport.NewScript("renew", renewText, transport.Now)
+	releaseScript = transport.NewScript("release", releaseText, transport.First)
+	leaveScript   = transport.NewScript("leave", releaseText, transport.Now) // of a waiter that gave up
+	beatScript    = transport.NewScript("heartbeat", beatText, transport.Now)
+)
+
+// evaler is what a client sends to: a transport.Server, or a backend.Backend.
+type evaler interface {
+	// Eval runs one script in one round trip.
+	Eval(ctx context.Context, s *transport.Script, keys []string, args []any) (any, error)
+	Delete(ctx context.Context, key string) error
+	Close() error
+}
+
 // Client takes locks on one Redis deployment. It is safe for concurrent use;
 // one per process and deployment is enough.
 type Client struct {
 	opts     Options
 	instance string
-	waking   string // the command that tells waiters of a release, for scripts
-	pid      int
-	info     holderInfo
+	waking   string // the command that notifies waiters of a release, for scripts
 	clock    clock
+	tails    tails
 	counts   counts
 	db       evaler
-	server   *transport.Server // nil where db is a test's, or backend
-	backend  backend.Backend   // of a Redlock client; else nil
-	push     *push.Subscriber  // nil without server
+	server   *transport.Server // nil for a Redlock client
+	push     *push.Subscriber  // likewise
 	batch    *transport.Batch  // likewise
+	backend  backend.Backend   // of a Redlock client; else nil
 
 	// ctx ends with Close; background work lives in wg.
 	ctx    context.Context
@@ -42,9 +66,8 @@ type Client struct {
 	wg     sync.WaitGroup
 	start  sync.Once
 
-	// beatUntil is when the heartbeat runs out; nil unless holds end with it.
-	beatUntil atomic.Pointer[instant]
-	beatTimer *time.Timer // looks at all holds then; nil likewise
+	beatUntil atomic.Pointer[instant] // when the heartbeat runs out; nil unless holds end with it
+	beatTimer *time.Timer             // looks at all holds then; nil likewise
 	waiters   push.Dispatcher
 	reviews   atomic.Int32 // asked for and not ended
 	observers atomic.Pointer[[]*func(Event)]
@@ -62,14 +85,26 @@ type Client struct {
 // a failover client open as long as the returned client: its Sentinel
 // connection is shared. New sends nothing; errors are [ErrInvalid].
 func New(rdb redis.UniversalClient, opts Options) (*Client, error) {
-	size, err := poolSize(rdb)
+	size := 0
+	switch r := rdb.(type) {
+	case *redis.Client:
+		if r != nil {
+			size = r.Options().PoolSize
+		}
+	case *redis.ClusterClient:
+		if r != nil {
+			size = r.Options().PoolSize
+		}
+	}
+	if size < 1 {
+		return nil, fmt.Errorf("new lock client: %w: client: want a *redis.Client or *redis.ClusterClient that is not nil, got %T "+
+			"(hint: a *redis.Ring would lose locks when a shard is away, since it moves their keys)", ErrInvalid, rdb)
+	}
+	opts, err := opts.complete()
 	if err != nil {
 		return nil, fmt.Errorf("new lock client: %w", err)
 	}
-	if opts, err = opts.complete(size); err != nil {
-		return nil, fmt.Errorf("new lock client: %w", err)
-	}
-	s := transport.Open(rdb, transport.Options{Timeout: opts.Timeout, PoolSize: opts.PoolSize})
+	s := transport.Open(rdb, transport.Options{Timeout: opts.Timeout, PoolSize: size})
 	c := newClient(opts, s, newClock())
 	c.server = s
 	if s.Cluster() {
@@ -83,17 +118,17 @@ func New(rdb redis.UniversalClient, opts Options) (*Client, error) {
 	return c, nil
 }
 
-// NewWithBackend returns a client for package redlock; nobody else can make a backend.
-// The error joins invalid with what is wrong with opts. poolSize is the default of
-// Options.PoolSize.
-func NewWithBackend(opts Options, poolSize int, invalid error, open func(backend.Host) backend.Backend) (*Client, error) {
-	opts, err := opts.complete(poolSize)
+// NewWithBackend is for package redlock: it is exported because that package is not in
+// this one, and nobody else can make a backend, which is of an internal package. The
+// error joins invalid with what is wrong with opts.
+func NewWithBackend(opts Options, invalid error, open func(backend.Host) backend.Backend) (*Client, error) {
+	opts, err := opts.complete()
 	if err := errors.Join(invalid, err); err != nil {
 		return nil, err
 	}
 	c := newClient(opts, nil, newClock())
 	c.backend = open(backend.Host{
-		Timeout: opts.Timeout, PoolSize: opts.PoolSize, Release: releaseScript, Spawn: c.spawn, Classify: classifyError,
+		Timeout: opts.Timeout, Release: releaseScript, Spawn: c.spawn, Classify: classifyError,
 		Cleaned: func(key, class, id string, took time.Duration, err error) {
 			kind := EventCleaned
 			if err != nil {
@@ -108,15 +143,10 @@ func NewWithBackend(opts Options, poolSize int, invalid error, open func(backend
 
 func newClient(opts Options, db evaler, clk clock) *Client {
 	c := &Client{
-		opts:     opts,
-		instance: rand.Text(),
-		pid:      os.Getpid(),
-		clock:    clk,
-		db:       db,
-		holds:    map[string]*hold{},
+		opts: opts, instance: rand.Text(), waking: "PUBLISH", clock: clk, db: db, holds: map[string]*hold{},
+		tails: tails{byLease: map[Lease]string{}}, counts: counts{classes: map[string]record.Counts{}},
 	}
-	c.info.c = c
-	c.waking = "PUBLISH"
+	c.observers.Store(&[]*func(Event){})
 	c.ctx, c.cancel = context.WithCancelCause(context.Background())
 	return c
 }
@@ -127,8 +157,7 @@ func (c *Client) Instance() string { return c.instance }
 // String names the client.
 func (c *Client) String() string { return "lock client " + c.instance }
 
-// GoString names the client under %#v too, which would read what is being
-// written.
+// GoString is String: %#v would read what is being written.
 func (c *Client) GoString() string { return c.String() }
 
 // Close ends the contexts of all handles that are still held, with a
@@ -136,18 +165,13 @@ func (c *Client) GoString() string { return c.String() }
 // until their TTL, so release before. It returns when everything has stopped.
 func (c *Client) Close() error {
 	c.mu.Lock()
-	if c.closed {
-		c.mu.Unlock()
+	closed, begun := c.closed, c.begun
+	c.closed = true
+	c.mu.Unlock()
+	if closed {
 		return nil
 	}
-	c.closed = true
-	begun := c.begun
-	held := make([]*hold, 0, len(c.holds))
-	for _, h := range c.holds {
-		held = append(held, h)
-	}
-	c.mu.Unlock()
-
+	held := c.held()
 	for _, h := range held {
 		h.lose(ReasonClosed, nil)
 	}
@@ -159,25 +183,17 @@ func (c *Client) Close() error {
 	if begun && len(held) == 0 {
 		c.farewell()
 	}
-	switch {
-	case c.server != nil:
-		return c.server.Close()
-	case c.backend != nil:
-		return c.backend.Close()
-	default:
-		return nil
-	}
+	return c.db.Close()
 }
 
 // enter registers background work; false once the client is closed.
 func (c *Client) enter() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.closed {
-		return false
+	if !c.closed {
+		c.wg.Add(1)
 	}
-	c.wg.Add(1)
-	return true
+	return !c.closed
 }
 
 // spawn runs f in the background until it returns or the client is closed.
@@ -192,12 +208,9 @@ func (c *Client) spawn(f func(ctx context.Context)) {
 }
 
 // begin starts what every process does that takes locks: heartbeat, and the
-// channel on which it is told of forced releases.
+// channel on which it is notified of hand-offs and forced releases.
 func (c *Client) begin() {
 	c.start.Do(func() {
-		if c.server == nil && c.backend == nil {
-			return
-		}
 		c.mu.Lock()
 		c.begun = true
 		c.mu.Unlock()
@@ -212,15 +225,15 @@ func (c *Client) begin() {
 	})
 }
 
-// add registers a hold, so that a forced release finds it.
+// add registers a hold, so that a forced release finds it; false once the client is
+// closed.
 func (c *Client) add(h *hold) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.closed {
-		return false
+	if !c.closed {
+		c.holds[h.id] = h
 	}
-	c.holds[h.id] = h
-	return true
+	return !c.closed
 }
 
 func (c *Client) remove(h *hold) {
@@ -238,23 +251,17 @@ func (c *Client) held() []*hold {
 
 // receive handles a message on one of the process's channels.
 func (c *Client) receive(message string) {
-	if g, ok := record.ParseGrantMessage(message); ok {
-		c.waiters.Dispatch(g.ID, push.Message{Grant: g})
-		return
-	}
-	if id, before, ok := record.ParseTurnMessage(message); ok {
-		c.waiters.Dispatch(id, push.Message{Before: before})
-		return
-	}
-	id, ok := record.ParseLostMessage(message)
-	if !ok {
-		return
-	}
-	c.mu.Lock()
-	h := c.holds[id]
-	c.mu.Unlock()
-	if h != nil {
-		h.lose(ReasonForced, nil)
+	m, _ := record.ParseMessage(message)
+	switch m.Kind {
+	case record.MessageHand, record.MessageTurn:
+		c.waiters.Dispatch(m.ID, m)
+	case record.MessageLost:
+		c.mu.Lock()
+		h := c.holds[m.ID]
+		c.mu.Unlock()
+		if h != nil {
+			h.lose(ReasonForced, nil)
+		}
 	}
 }
 

@@ -10,9 +10,7 @@ type instant struct {
 	wall int64         // ns since 1970
 }
 
-func (i instant) add(d time.Duration) instant {
-	return instant{mono: i.mono + d, wall: i.wall + int64(d)}
-}
+func (i instant) add(d time.Duration) instant { return instant{i.mono + d, i.wall + int64(d)} }
 
 // reached says whether at least one clock has come to u.
 func (i instant) reached(u instant) bool { return i.mono >= u.mono || i.wall >= u.wall }
@@ -22,15 +20,10 @@ func (i instant) until(u instant) time.Duration {
 	return min(u.mono-i.mono, time.Duration(u.wall-i.wall))
 }
 
-// later returns the later of two deadlines, each clock on its own.
-func (i instant) later(u instant) instant {
-	return instant{mono: max(i.mono, u.mono), wall: max(i.wall, u.wall)}
-}
-
-// earlier returns the earlier one of two deadlines, each clock on its own.
-func (i instant) earlier(u instant) instant {
-	return instant{mono: min(i.mono, u.mono), wall: min(i.wall, u.wall)}
-}
+// later and earlier return the later and the earlier one of two deadlines, each
+// clock on its own.
+func (i instant) later(u instant) instant   { return instant{max(i.mono, u.mono), max(i.wall, u.wall)} }
+func (i instant) earlier(u instant) instant { return instant{min(i.mono, u.mono), min(i.wall, u.wall)} }
 
 // clock reads both clocks. Its one field is replaced in tests.
 type clock struct {

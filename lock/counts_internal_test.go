@@ -11,7 +11,7 @@ import (
 // left out.
 func TestCountsAreBounded(t *testing.T) {
 	t.Parallel()
-	var c counts
+	c := counts{classes: map[string]record.Counts{}}
 	for n := range 100 {
 		for range 3 {
 			c.note(&Event{Kind: EventAcquired, Class: fmt.Sprint(n), Contended: n%2 == 0})

@@ -1,8 +1,13 @@
 package lock
 
 import (
+	"context"
+	"maps"
 	"slices"
+	"sync"
 	"time"
+
+	"github.com/locksteward/locksteward/lock/record"
 )
 
 // EventKind says what an [Event] is about.
@@ -36,11 +41,9 @@ type Event struct {
 	ID    string // acquisition id
 	Trace string // W3C traceparent of the lease
 	Took  time.Duration
-	// Late is how long after it was due a renewal had its answer, whatever took
-	// that long: a process or machine that stalls, the network, the server,
-	// attempts before it that failed. 0 for one that was late by at most a tenth of
-	// the interval of renewals (10 ms at least), as jitter is anyway, and for an
-	// Extend, which is never due.
+	// Late is how long after it was due a renewal had its answer, attempts before it
+	// that failed included. 0 for one that was late by at most a tenth of the
+	// interval of renewals (10 ms at least), and for an Extend, which is never due.
 	Late time.Duration
 	// Contended says of the end of an acquire that another had the lock when it
 	// looked first.
@@ -48,49 +51,115 @@ type Event struct {
 	Err       error
 }
 
-// Observe adds an observer of what happens from now on, as Options.OnEvent is
-// one. The returned function takes it away again; an event on its way may still
-// reach it.
+// Observe has f called with what happens from now on, also in the background. It
+// is called from many goroutines, without any lock held, and must return soon. The
+// returned function ends that; an event on its way may still reach f.
 func (c *Client) Observe(f func(Event)) (stop func()) {
-	add := &f
-	c.change(func(list []*func(Event)) []*func(Event) { return append(list, add) })
-	return func() {
-		c.change(func(list []*func(Event)) []*func(Event) {
-			return slices.DeleteFunc(list, func(o *func(Event)) bool { return o == add })
-		})
-	}
-}
-
-// change replaces the list of observers by a changed copy.
-func (c *Client) change(f func([]*func(Event)) []*func(Event)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	var list []*func(Event)
-	if old := c.observers.Load(); old != nil {
-		list = slices.Clone(*old)
-	}
-	list = f(list)
+	list := append(slices.Clone(*c.observers.Load()), &f)
 	c.observers.Store(&list)
+	return func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		list := slices.DeleteFunc(slices.Clone(*c.observers.Load()), func(o *func(Event)) bool { return o == &f })
+		c.observers.Store(&list)
+	}
 }
 
-// took is what an event says that something took, if there is anybody to tell: reading
+// took is what an event says that something took, if there are observers: reading
 // the clock is a good part of what an event costs.
 func (c *Client) took(began instant) time.Duration {
-	if list := c.observers.Load(); c.opts.OnEvent == nil && (list == nil || len(*list) == 0) {
+	if len(*c.observers.Load()) == 0 {
 		return 0
 	}
 	return c.clock.now().mono - began.mono
 }
 
-// emit tells every observer.
+// emit calls every observer.
 func (c *Client) emit(e Event) {
 	c.counts.note(&e)
-	if c.opts.OnEvent != nil {
-		c.opts.OnEvent(e)
+	for _, f := range *c.observers.Load() {
+		(*f)(e)
 	}
-	if list := c.observers.Load(); list != nil {
-		for _, f := range *list {
-			(*f)(e)
+}
+
+// counts are what the heartbeat says that the process has done, by class.
+type counts struct {
+	mu      sync.Mutex
+	classes map[string]record.Counts
+}
+
+// note counts an event.
+func (c *counts) note(e *Event) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	class := e.Class
+	n, known := c.classes[class]
+	if !known && len(c.classes) >= record.MaxClasses {
+		class = record.OtherClasses
+		n = c.classes[class]
+	}
+	switch e.Kind {
+	case EventAcquired:
+		n.Acquired++
+	case EventHeld, EventAcquireFailed:
+		n.Failed++
+	case EventRenewed:
+		n.Renewed++
+	case EventRenewFailed:
+		n.RenewFailures++
+	case EventLost:
+		n.Lost++
+	default:
+		return
+	}
+	if e.Contended {
+		n.Contended++
+	}
+	c.classes[class] = n
+}
+
+func (c *counts) copy() map[string]record.Counts {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return maps.Clone(c.classes)
+}
+
+// Tracer makes spans, for OpenTelemetry or whatever else an application uses;
+// docs/lock.md has one of a few lines. It is called when an operation begins:
+// "acquire", which includes the waiting, or "release". traceparent is the W3C
+// traceparent of the new span, which goes into the lock's metadata if
+// Lease.Trace is empty; "" for none. end is called once. A Tracer must be safe
+// for concurrent use.
+type Tracer func(ctx context.Context, op, key, class string) (traceparent string, end func(SpanEnd))
+
+// SpanEnd is how an operation ended.
+type SpanEnd struct {
+	ID        string // acquisition id, "" for none
+	Fence     int64
+	Contended bool // another had the lock when it looked first
+	Err       error
+}
+
+// maxTrace is the longest traceparent that is kept: a tracer must not make an
+// acquire fail.
+const maxTrace = 128
+
+// trace begins the span of an operation.
+func (c *Client) trace(ctx context.Context, op, key string, lease *Lease) func(*Handle, bool, error) {
+	if c.opts.Tracer == nil {
+		return func(*Handle, bool, error) {}
+	}
+	traceparent, end := c.opts.Tracer(ctx, op, key, lease.Class)
+	if lease.Trace == "" && len(traceparent) <= maxTrace {
+		lease.Trace = traceparent
+	}
+	return func(h *Handle, contended bool, err error) {
+		e := SpanEnd{Contended: contended, Err: err}
+		if h != nil {
+			e.ID, e.Fence = h.ID(), h.Fence()
 		}
+		end(e)
 	}
 }

@@ -10,12 +10,10 @@ import (
 // called once the work is done, however it ended: until then the lease is
 // renewed, also after the context given to Acquire has ended.
 type Handle struct {
-	hold *hold
-	ctx  holdContext
-	stop context.CancelCauseFunc
-
-	// released is under hold.mu.
-	released bool
+	hold     *hold
+	ctx      holdContext
+	stop     context.CancelCauseFunc
+	released bool // under hold.mu
 }
 
 // Context is the context to work under: it derives from the one given to
@@ -63,23 +61,13 @@ func (h *Handle) Validity() time.Duration {
 	return max(0, h.hold.c.clock.now().until(h.hold.deadline()))
 }
 
-// Until is the end of [Handle.Validity] on the local clock; zero once it is over.
-func (h *Handle) Until() time.Time {
-	left := h.Validity()
-	if left == 0 {
-		return time.Time{}
-	}
-	return time.Now().Add(left)
-}
-
 // Progress is a heartbeat of the work itself, apart from the lease: call it when
 // a step is done, and those who look can tell slow work from stuck work. It
 // costs no round trip: the next renewal tells the server.
 func (h *Handle) Progress() {
-	now := h.hold.c.clock.now()
 	h.hold.mu.Lock()
 	defer h.hold.mu.Unlock()
-	h.hold.progress = now
+	h.hold.progress = h.hold.c.clock.now()
 }
 
 // Extend makes the lease last at least ttl from now (10 ms to 24 h), never
@@ -91,17 +79,18 @@ func (h *Handle) Progress() {
 // any more; otherwise the last answer, and the lease stands as it was and may have
 // been extended.
 func (h *Handle) Extend(ctx context.Context, ttl time.Duration) error {
-	if ttl == 0 {
+	err := h.Err()
+	switch {
+	case ttl == 0:
 		ttl = h.hold.ttl()
+	case ttl < MinTTL || ttl > MaxTTL:
+		err = fmt.Errorf("%w: ttl: want %s to %s, got %s", ErrInvalid, MinTTL, MaxTTL, ttl)
 	}
-	if ttl < MinTTL || ttl > MaxTTL {
-		return fmt.Errorf("extend lock %q: %w: ttl: want %s to %s, got %s", h.Key(), ErrInvalid, MinTTL, MaxTTL, ttl)
+	if err == nil && !h.hold.c.enter() {
+		err = ErrClosed
 	}
-	if err := h.Err(); err != nil {
+	if err != nil {
 		return fmt.Errorf("extend lock %q: %w", h.Key(), err)
-	}
-	if !h.hold.c.enter() {
-		return fmt.Errorf("extend lock %q: %w", h.Key(), ErrClosed)
 	}
 	defer h.hold.c.wg.Done()
 	return h.hold.extend(ctx, ttl)
@@ -110,5 +99,28 @@ func (h *Handle) Extend(ctx context.Context, ttl time.Duration) error {
 // String names the lock and the hold, never the token.
 func (h *Handle) String() string { return "lock " + h.hold.key + " (hold " + h.hold.id + ")" }
 
-// GoString hides the token under %#v too.
+// GoString is String: %#v would read what is being written.
 func (h *Handle) GoString() string { return h.String() }
+
+// holdContext is a handle's context: a cancellable one that, when asked for its
+// error, looks at the clocks first. Done and Value are those of the inner one,
+// so that children attach to it and context.Cause finds the cause.
+type holdContext struct {
+	context.Context
+	h *Handle
+}
+
+// Err ends the context if its lease is over and nobody noticed yet.
+func (c *holdContext) Err() error {
+	if err := c.Context.Err(); err != nil {
+		return err
+	}
+	c.h.hold.look()
+	return c.Context.Err()
+}
+
+// String names the lock, never its token.
+func (c *holdContext) String() string { return c.h.String() + ".Context" }
+
+// GoString is String.
+func (c *holdContext) GoString() string { return c.String() }

@@ -65,7 +65,8 @@ func TestReleaseUnknownGoesOnInTheBackground(t *testing.T) {
 	rdb := redis.NewClient(&redis.Options{Addr: proxy.Addr()})
 	t.Cleanup(func() { _ = rdb.Close() })
 	events := &recorder{}
-	c := open(t, rdb, lock.Options{Timeout: 200 * time.Millisecond, OnEvent: events.add})
+	c := open(t, rdb, lock.Options{Timeout: 200 * time.Millisecond})
+	c.Observe(events.add)
 	h := mustAcquire(t, c, "k", lock.Lease{TTL: time.Hour})
 	proxy.Cut()
 	began := time.Now()

@@ -3,6 +3,9 @@ package lock
 import (
 	"crypto/rand"
 	"encoding/base32"
+	"os"
+	"strconv"
+	"sync"
 	"time"
 
 	"github.com/locksteward/locksteward/lock/record"
@@ -30,37 +33,24 @@ type request struct {
 	// it listens on anyway.
 	channel string
 
-	// base is the earliest moment at which a lease that the server says was
-	// taken before may have begun.
-	base instant
-	// contended says that another had the lock.
-	contended bool
-	// open says that the last attempt may have taken effect; stray that an
-	// earlier one still may.
-	open, stray bool
-	// since is the arrival that the queue knows.
-	since int64
-	// waits says that the request waits in the queue if it cannot have the lock.
-	waits bool
-	// enqueued says that the server may know of the waiter.
-	enqueued bool
-	handoff
+	base        instant // the earliest moment at which a lease that the server says was taken before may have begun
+	contended   bool    // another had the lock
+	open, stray bool    // the last attempt may have taken effect; an earlier one still may
+	since       int64   // arrival that the queue knows
+	waits       bool    // it waits in the queue if it cannot have the lock
+	enqueued    bool    // the server may know of the waiter
+
+	// proof opens each nonce: nobody can make one up who cannot read the lock's
+	// keys. Empty if no release may hand the lock over.
+	proof  string
+	nonce  string // of the last attempt
+	nonces int
+	marked instant       // before the first time that the last attempt was sent
+	trip   time.Duration // how long the last answer took
 }
 
-// queueBeat is how often a waiter says that it lives; record.WaiterLife is how
-// long it is believed.
-const queueBeat = time.Second
-
-// Places in the arguments of scripts: the value is the first of acquire, renew
-// and release.
-const (
-	argValue  = 0
-	argID     = 1
-	argTTL    = 2
-	argTail   = 4
-	argWaiter = 5 // changes between attempts
-	renewTTL  = 1
-)
+// argWaiter is the place of the argument of acquire that changes between attempts.
+const argWaiter = 5
 
 // payload is the memory of a request in one piece.
 type payload struct {
@@ -88,7 +78,7 @@ func (c *Client) request(key string, lease Lease, s *session, waits bool) *reque
 	var memory [640]byte
 	b := appendToken(memory[:0])
 	value := len(b)
-	b = c.info.appendTail(b, r, b[len(valueMark):][:idLength])
+	b = c.appendTail(b, r, b[len(valueMark):][:idLength])
 	tail := len(b)
 	var proof []byte
 	if waits && c.push != nil {
@@ -142,6 +132,75 @@ func (c *Client) attempted(r *request) []any {
 	return args
 }
 
+// appendWaiter appends the sixth argument of acquire.lua for an attempt that is sent
+// after now, and returns where in it the nonce is.
+func (c *Client) appendWaiter(b []byte, r *request, proof []byte, now instant) (text []byte, from, to int) {
+	b = append(strconv.AppendInt(b, r.since, 10), ' ')
+	from = len(b)
+	if len(proof) == 0 {
+		b = append(b, '-')
+	} else {
+		r.nonces++
+		r.marked = now
+		b = strconv.AppendInt(append(b, proof...), int64(r.nonces), 10)
+	}
+	to = len(b)
+	session := "-"
+	if r.session != nil {
+		session = r.session.id
+	}
+	b = append(append(b, ' '), session...)
+	return append(append(b, ' '), c.instance...), from, to
+}
+
+// tails are the metadata of leases from behind the id on, by lease without its trace:
+// equal leases have equal ones.
+type tails struct {
+	mu      sync.RWMutex
+	byLease map[Lease]string
+}
+
+// maxTails is how many are kept.
+const maxTails = 256
+
+// appendTail appends the metadata of r with its acquisition id as scripts take it, from
+// its member "id" on.
+func (c *Client) appendTail(b []byte, r *request, id []byte) []byte {
+	meta := func() *record.Meta {
+		m := &record.Meta{
+			V: record.Version, Instance: c.instance, App: c.opts.App, Host: c.opts.Host, PID: os.Getpid(),
+			Class: r.lease.Class, Purpose: r.lease.Purpose, TTL: r.lease.TTL.Milliseconds(), RenewEvery: r.lease.renewEvery().Milliseconds(),
+			Expect: r.lease.Expect.Milliseconds(), MaxHold: r.lease.MaxHold.Milliseconds(),
+		}
+		if c.opts.EndWithHeartbeat {
+			m.EndsWithHeartbeat = 1
+		}
+		return m
+	}
+	if r.session != nil || r.lease.Trace != "" {
+		m := meta()
+		m.ID, m.Trace = string(id), r.lease.Trace
+		if r.session != nil {
+			m.Session, m.Holding = r.session.id, r.session.holding(c, r.key)
+		}
+		return append(b, m.Tail()...)
+	}
+	c.tails.mu.RLock()
+	tail, known := c.tails.byLease[r.lease]
+	c.tails.mu.RUnlock()
+	if !known {
+		tail = meta().Tail()
+		c.tails.mu.Lock()
+		if len(c.tails.byLease) >= maxTails {
+			clear(c.tails.byLease) // leases that differ each time are not worth keeping
+		}
+		c.tails.byLease[r.lease] = tail
+		c.tails.mu.Unlock()
+	}
+	b = append(append(append(b, `"id":"`...), id...), `",`...)
+	return append(b, tail...)
+}
+
 // secretBytes is the randomness of an id, of a secret, and of what opens a nonce: 160
 // bits; idLength is how long each is as text.
 const (
@@ -156,10 +215,10 @@ func appendRandom(b []byte) []byte {
 	return base32.StdEncoding.AppendEncode(b, random[:])
 }
 
+// valueMark opens the value of a lock (record.Value).
+const valueMark = "ls2:"
+
 // appendToken appends the value of a lock: a new acquisition id, and the secret.
 func appendToken(b []byte) []byte {
 	return appendRandom(append(appendRandom(append(b, valueMark...)), ':'))
 }
-
-// valueMark opens the value of a lock (record.Value).
-const valueMark = "ls2:"

@@ -87,7 +87,7 @@ func (c *Client) compare(ctx context.Context, some []*hold) (silent []*hold) {
 			o.lose(ReasonTaken, nil)
 		default:
 			_, failure := classifyError(renewScript.Op, o.key, err)
-			if reply, ok := errors.AsType[*ServerError](failure); (!ok || reply.Temporary()) && !o.over() {
+			if reply, ok := errors.AsType[*ServerError](failure); (!ok || reply.Temporary()) && o.outcome() == nil {
 				silent = append(silent, o)
 			}
 		}

@@ -126,7 +126,7 @@ func TestReviewAfterRefusedLogin(t *testing.T) {
 			client.compare(t.Context(), client.held())
 		}
 		for _, o := range client.held() {
-			if o.over() {
+			if o.outcome() != nil {
 				t.Errorf("%s: a hold is over: %v", name, o.ended)
 			}
 		}

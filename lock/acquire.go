@@ -13,34 +13,28 @@ import (
 	"github.com/locksteward/locksteward/lock/record"
 )
 
-// Acquire takes the lock key. If another has it, Acquire waits in the lock's
-// queue: first come, first served, among the waiters that live. A release hands
-// the lock to the first of them. A deadline of ctx is minded at once, a
-// cancellation while a reply is awaited when that is there, which takes
-// Options.Timeout at most; Acquire leaves the queue before it returns, within
-// 100 ms of a deadline. The handle's context derives from ctx.
+// Acquire takes the lock key. If another has it, Acquire waits in the lock's queue: first come, first served, among
+// the waiters that live. A release hands the lock to the first of them. A deadline of ctx is minded at once, a
+// cancellation while a reply is awaited when that is there, which takes Options.Timeout at most; Acquire leaves the
+// queue before it returns, within 100 ms of a deadline. The handle's context derives from ctx.
 //
-// Errors: [ErrInvalid] for bad arguments, before anything is sent; [ErrHeld] (a
-// [*HeldError]) when ctx or Lease.Wait ended the waiting, and then also the
-// cause of ctx; a [*ServerError] for an error reply; [ErrUnknown] when no reply
-// came, also to who leaves the queue, [ErrTooLate] when it came too late (in both
-// cases the lock, should it have been taken, is given back in the background);
-// [ErrClosed].
+// Errors: [ErrInvalid] for bad arguments, before anything is sent; [ErrHeld] (a [*HeldError]) when ctx or
+// Lease.Wait ended the waiting, and then also the cause of ctx; a [*ServerError] for an error reply; [ErrUnknown]
+// when no reply came, also to who leaves the queue, [ErrTooLate] when it came too late (in both cases the lock,
+// should it have been taken, is given back in the background); [ErrClosed].
 func (c *Client) Acquire(ctx context.Context, key string, lease Lease) (*Handle, error) {
 	return c.acquire(ctx, key, lease, true)
 }
 
-// TryAcquire takes the lock key or says at once who has it, or that others wait
-// for it: nobody overtakes the queue. Errors are those of [Client.Acquire].
+// TryAcquire takes the lock key or says at once who has it, or that others wait for it: nobody overtakes the queue.
+// Errors are those of [Client.Acquire].
 func (c *Client) TryAcquire(ctx context.Context, key string, lease Lease) (*Handle, error) {
 	return c.acquire(ctx, key, lease, false)
 }
 
-// Do runs f while it holds the lock key, and releases it. f should do its work
-// under the context it is given, which ends when the lock is lost, and hand the
-// fence to what it writes to. The error joins that of f and, if the lock was
-// lost before f returned, a [*LostError]: then f did not run alone to its end,
-// whatever it says.
+// Do runs f while it holds the lock key, and releases it. f should do its work under the context it is given, which
+// ends when the lock is lost, and hand the fence to what it writes to. The error joins that of f and, if the lock
+// was lost before f returned, a [*LostError]: then f did not run alone to its end, whatever it says.
 func (c *Client) Do(ctx context.Context, key string, lease Lease, f func(ctx context.Context, fence int64) error) (err error) {
 	h, err := c.Acquire(ctx, key, lease)
 	if err != nil {
@@ -118,8 +112,7 @@ func (c *Client) acquire(ctx context.Context, key string, lease Lease, waits boo
 	return h, err
 }
 
-// obtain asks, or waits, for the lock, and leaves nothing behind if it does not
-// get it.
+// obtain asks, or waits, for the lock, and leaves nothing behind if it does not get it.
 func (c *Client) obtain(ctx context.Context, r *request) (*Handle, error) {
 	ask := c.wait
 	if !r.waits {
@@ -177,10 +170,9 @@ func (c *Client) heldError(r *request, v verdict, cause error) error {
 	return e
 }
 
-// attempt asks once for the lock. What fails without an effect, or with an
-// unknown one, it asks again for up to Options.Timeout: the request is
-// idempotent. From one server the last answer may take as long again; an attempt
-// at a majority, whose parts have bounds of their own, ends within that time.
+// attempt asks once for the lock. What fails without an effect, or with an unknown one, it asks again for up to
+// Options.Timeout: the request is idempotent. From one server the last answer may take as long again; an attempt at
+// a majority, whose parts have bounds of their own, ends within that time.
 func (c *Client) attempt(ctx context.Context, r *request) (verdict, error) {
 	args := c.attempted(r)
 	// A reply that comes later than this is of no use.
@@ -250,8 +242,8 @@ func (c *Client) answer(r *request, sent instant, reply any) (verdict, error) {
 		}
 		fence, taken = transport.Text(list[1]), true
 	case len(list) >= 4 && (state == 0 || state == 3):
-		// An attempt whose reply was lost had no effect before this one. It may
-		// be under way still, and then takes effect after it.
+		// An attempt whose reply was lost had no effect before this one. It may be under way still, and then takes
+		// effect after it.
 		r.stray = r.stray || r.open
 		r.contended = true
 		r.open = false
@@ -273,8 +265,7 @@ func (c *Client) answer(r *request, sent instant, reply any) (verdict, error) {
 	return verdict{taken: true, sent: sent, began: sent, lease: r.lease.TTL, fence: transport.Number(fence)}, nil
 }
 
-// why is the cause of ctx's end, which says too that it was cancelled or timed
-// out.
+// why is the cause of ctx's end, which says too that it was cancelled or timed out.
 func why(ctx context.Context) error {
 	cause, err := context.Cause(ctx), ctx.Err()
 	if errors.Is(cause, err) {

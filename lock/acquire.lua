@@ -1,6 +1,5 @@
--- Takes a lock, writes its metadata and makes its fence: all of it or nothing. A
--- waiter that cannot have the lock is put into the queue. A repeat of the same
--- request answers as the first one did.
+-- Takes a lock, writes its metadata and makes its fence: all of it or nothing. A waiter that cannot have the lock
+-- is put into the queue. A repeat of the same request answers as the first one did.
 --
 -- KEYS:    1 lock · 2 metadata · 3 fence counter of the slot · 4 queue · 5 waiters
 -- ARGV:    1 value of the lock · 2 acquisition id · 3 TTL in ms · 4 TTL of the metadata in ms
@@ -17,13 +16,13 @@ local TURN, LIFE = 150, 3000 -- ms: record.Turn, record.WaiterLife
 local lock, hold, counter, queue, waiters = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local id = ARGV[2]
 
--- The server's time in µs. From 2001 to 2286 it has sixteen digits, and texts of
--- one length compare as their numbers do.
+-- The server's time in µs. From 2001 to 2286 it has sixteen digits, and texts of one length compare as their
+-- numbers do.
 local now = redis.call('TIME')
 local fence = now[1] .. string.rep('0', 6 - #now[2]) .. now[2]
 
--- Most acquires meet a free lock that left nothing behind. A queue never stands
--- without metadata, so that this cannot overtake one.
+-- Most acquires meet a free lock that left nothing behind. A queue never stands without metadata, so that this
+-- cannot overtake one.
 local refused = redis.pcall('SET', lock, ARGV[1], 'NX', 'PX', ARGV[3])
 local taken, old, failed = refused and refused.ok
 if taken then
@@ -62,9 +61,8 @@ local function remove(one)
   redis.pcall('HDEL', waiters, one)
 end
 
--- Puts this waiter into the queue, or says that it is still alive; returns its
--- rank and arrival. A failure has no effect on the reply: who is not in the queue
--- tries again by itself.
+-- Puts this waiter into the queue, or says that it is still alive; returns its rank and arrival. A failure has no
+-- effect on the reply: who is not in the queue tries again by itself.
 local function enqueue()
   if not who then return -1, 0 end
   local since = tonumber(arrival)
@@ -111,8 +109,7 @@ if value and value ~= ARGV[1] then
   return {0, redis.call('PTTL', lock), rank, since, type(text) == 'string' and text or ''}
 end
 
--- A script does not roll back, so that everything that can be wrong is looked at
--- before the first write.
+-- A script does not roll back, so that everything that can be wrong is looked at before the first write.
 if refused and not taken then return refused end
 local stored, head = redis.pcall('GET', counter), redis.pcall('ZRANGE', queue, 0, 0)
 local wrong = unreadable(text, 'metadata') or unreadable(stored, 'fence') or unreadable(head, 'queue') or
@@ -127,8 +124,8 @@ end
 local floor = whole(stored)
 if not floor then return redis.error_reply('FENCE the counter of the slot is not a number that can grow') end
 
--- What the metadata says of the hold before this one. A quote inside of a JSON
--- string is escaped, so that only a member's name can look like one.
+-- What the metadata says of the hold before this one. A quote inside of a JSON string is escaped, so that only a
+-- member's name can look like one.
 local function member(name)
   return text and (string.match(text, '"' .. name .. '":"?([^",}]*)'))
 end
@@ -153,9 +150,8 @@ elseif not value then
   free = tonumber(member('free')) or ms
 end
 
--- The lock is free. It is the turn of the head of the queue; who is n places
--- behind it may come when n turns have lapsed, and passes those over who had
--- theirs.
+-- The lock is free. It is the turn of the head of the queue; who is n places behind it may come when n turns have
+-- lapsed, and passes those over who had theirs.
 local waiting = head[1] ~= nil
 if waiting and not value then
   for _ = 1, 256 do

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"os"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -15,6 +16,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/locksteward/locksteward/lock/internal/backend"
+	"github.com/locksteward/locksteward/lock/internal/heartbeat"
 	"github.com/locksteward/locksteward/lock/internal/push"
 	"github.com/locksteward/locksteward/lock/internal/transport"
 	"github.com/locksteward/locksteward/lock/record"
@@ -27,14 +29,11 @@ var (
 	renewText string
 	//go:embed release.lua
 	releaseText string
-	//go:embed beat.lua
-	beatText string
 
 	acquireScript = transport.NewScript("acquire", acquireText, transport.Shared)
 	renewScript   = transport.NewScript("renew", renewText, transport.Now)
 	releaseScript = transport.NewScript("release", releaseText, transport.First)
 	leaveScript   = transport.NewScript("leave", releaseText, transport.Now) // of a waiter that gave up
-	beatScript    = transport.NewScript("heartbeat", beatText, transport.Now)
 )
 
 // evaler is what a client sends to: a transport.Server, or a backend.Backend.
@@ -45,15 +44,14 @@ type evaler interface {
 	Close() error
 }
 
-// Client takes locks on one Redis deployment. It is safe for concurrent use;
-// one per process and deployment is enough.
+// Client takes locks on one Redis deployment. It is safe for concurrent use; one per process and deployment is
+// enough.
 type Client struct {
 	opts     Options
 	instance string
 	waking   string // the command that notifies waiters of a release, for scripts
 	clock    clock
 	tails    tails
-	counts   counts
 	db       evaler
 	server   *transport.Server // nil for a Redlock client
 	push     *push.Subscriber  // likewise
@@ -67,7 +65,7 @@ type Client struct {
 	start  sync.Once
 
 	beatUntil atomic.Pointer[instant] // when the heartbeat runs out; nil unless holds end with it
-	beatTimer *time.Timer             // looks at all holds then; nil likewise
+	heart     *heartbeat.Heartbeat
 	waiters   push.Dispatcher
 	reviews   atomic.Int32 // asked for and not ended
 	observers atomic.Pointer[[]*func(Event)]
@@ -78,33 +76,20 @@ type Client struct {
 	holds  map[string]*hold // by acquisition id
 }
 
-// New returns a client that takes its locks where rdb points: a *redis.Client
-// (failover clients too) or a *redis.ClusterClient. It opens connections of its
-// own with the options of rdb, so that an application that exhausts its pool
-// does not lose its locks; hooks and limiters of rdb do not apply to them. Keep
-// a failover client open as long as the returned client: its Sentinel
-// connection is shared. New sends nothing; errors are [ErrInvalid].
+// New returns a client that takes its locks where rdb points: a *redis.Client (failover clients too) or a
+// *redis.ClusterClient. It opens connections of its own with the options of rdb, so that an application that
+// exhausts its pool does not lose its locks; hooks and limiters of rdb do not apply to them. Keep a failover client
+// open as long as the returned client: its Sentinel connection is shared. New sends nothing; errors are
+// [ErrInvalid].
 func New(rdb redis.UniversalClient, opts Options) (*Client, error) {
-	size := 0
-	switch r := rdb.(type) {
-	case *redis.Client:
-		if r != nil {
-			size = r.Options().PoolSize
-		}
-	case *redis.ClusterClient:
-		if r != nil {
-			size = r.Options().PoolSize
-		}
-	}
-	if size < 1 {
-		return nil, fmt.Errorf("new lock client: %w: client: want a *redis.Client or *redis.ClusterClient that is not nil, got %T "+
-			"(hint: a *redis.Ring would lose locks when a shard is away, since it moves their keys)", ErrInvalid, rdb)
-	}
 	opts, err := opts.complete()
 	if err != nil {
 		return nil, fmt.Errorf("new lock client: %w", err)
 	}
-	s := transport.Open(rdb, transport.Options{Timeout: opts.Timeout, PoolSize: size})
+	s, err := transport.Open(rdb, transport.Options{Timeout: opts.Timeout})
+	if err != nil {
+		return nil, fmt.Errorf("new lock client: %w: client: %w", ErrInvalid, err)
+	}
 	c := newClient(opts, s, newClock())
 	c.server = s
 	if s.Cluster() {
@@ -118,9 +103,8 @@ func New(rdb redis.UniversalClient, opts Options) (*Client, error) {
 	return c, nil
 }
 
-// NewWithBackend is for package redlock: it is exported because that package is not in
-// this one, and nobody else can make a backend, which is of an internal package. The
-// error joins invalid with what is wrong with opts.
+// NewWithBackend is for package redlock: it is exported because that package is not in this one, and nobody else
+// can make a backend, which is of an internal package. The error joins invalid with what is wrong with opts.
 func NewWithBackend(opts Options, invalid error, open func(backend.Host) backend.Backend) (*Client, error) {
 	opts, err := opts.complete()
 	if err := errors.Join(invalid, err); err != nil {
@@ -144,8 +128,11 @@ func NewWithBackend(opts Options, invalid error, open func(backend.Host) backend
 func newClient(opts Options, db evaler, clk clock) *Client {
 	c := &Client{
 		opts: opts, instance: rand.Text(), waking: "PUBLISH", clock: clk, db: db, holds: map[string]*hold{},
-		tails: tails{byLease: map[Lease]string{}}, counts: counts{classes: map[string]record.Counts{}},
+		tails: tails{byLease: map[Lease]string{}},
 	}
+	c.heart = heartbeat.New(c.channel(), record.Instance{
+		ID: c.instance, App: opts.App, Host: opts.Host, PID: os.Getpid(), Slot: opts.Slot,
+	}, c.beat)
 	c.observers.Store(&[]*func(Event){})
 	c.ctx, c.cancel = context.WithCancelCause(context.Background())
 	return c
@@ -154,15 +141,17 @@ func newClient(opts Options, db evaler, clk clock) *Client {
 // Instance returns the id of this client in metadata and heartbeat.
 func (c *Client) Instance() string { return c.instance }
 
+// channel is the process's heartbeat key, and the channel on which it is notified.
+func (c *Client) channel() string { return record.InstanceKey(c.opts.KeyPrefix, c.instance) }
+
 // String names the client.
 func (c *Client) String() string { return "lock client " + c.instance }
 
 // GoString is String: %#v would read what is being written.
 func (c *Client) GoString() string { return c.String() }
 
-// Close ends the contexts of all handles that are still held, with a
-// [LostError] that is [ErrClosed], and stops all background work; the locks stay
-// until their TTL, so release before. It returns when everything has stopped.
+// Close ends the contexts of all handles that are still held, with a [LostError] that is [ErrClosed], and stops all
+// background work; the locks stay until their TTL, so release before. It returns when everything has stopped.
 func (c *Client) Close() error {
 	c.mu.Lock()
 	closed, begun := c.closed, c.begun
@@ -177,9 +166,6 @@ func (c *Client) Close() error {
 	}
 	c.cancel(ErrClosed)
 	c.wg.Wait()
-	if c.beatTimer != nil {
-		c.beatTimer.Stop()
-	}
 	if begun && len(held) == 0 {
 		c.farewell()
 	}
@@ -207,26 +193,22 @@ func (c *Client) spawn(f func(ctx context.Context)) {
 	}()
 }
 
-// begin starts what every process does that takes locks: heartbeat, and the
-// channel on which it is notified of hand-offs and forced releases.
+// begin starts what every process does that takes locks: heartbeat, and the channel on which it is notified of
+// hand-offs and forced releases.
 func (c *Client) begin() {
 	c.start.Do(func() {
 		c.mu.Lock()
 		c.begun = true
 		c.mu.Unlock()
-		if c.opts.EndWithHeartbeat {
-			c.beatTimer = time.AfterFunc(record.HeartbeatTTL, c.lookAll)
-			c.beaten(c.clock.now()) // as long as if it had been written now
-		}
-		c.spawn(c.beat)
+		c.beaten(c.clock.now()) // as long as if it had been written now
+		c.spawn(c.heart.Run)
 		if c.push != nil {
-			c.push.Listen(record.InstanceKey(c.opts.KeyPrefix, c.instance))
+			c.push.Listen(c.channel())
 		}
 	})
 }
 
-// add registers a hold, so that a forced release finds it; false once the client is
-// closed.
+// add registers a hold, so that a forced release finds it; false once the client is closed.
 func (c *Client) add(h *hold) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -276,4 +258,36 @@ func (c *Client) subscribed(missed bool) {
 // roundTrip runs a script once, bounded by timeout.
 func (c *Client) roundTrip(ctx context.Context, timeout time.Duration, s *transport.Script, keys []string, args []any) (any, error) {
 	return c.db.Eval(transport.WithDeadline(ctx, time.Now().Add(timeout)), s, keys, args)
+}
+
+// beat writes the process's heartbeat once.
+func (c *Client) beat(ctx context.Context, keys []string, args []any) (any, error) {
+	sent := c.clock.now()
+	reply, err := c.roundTrip(ctx, min(c.opts.Timeout, record.Heartbeat), heartbeat.Script, keys, args)
+	switch {
+	case err == nil:
+		c.beaten(sent)
+	case ctx.Err() == nil:
+		_, failure := classifyError("heartbeat", keys[0], err)
+		c.emit(Event{Kind: EventBeatFailed, Err: failure})
+	}
+	return reply, err
+}
+
+// beaten notes when the heartbeat runs out that was sent at sent, for the holds that end with it.
+func (c *Client) beaten(sent instant) {
+	if c.opts.EndWithHeartbeat {
+		until := sent.add(record.HeartbeatTTL - drift(record.HeartbeatTTL))
+		c.beatUntil.Store(&until)
+	}
+}
+
+// farewell deletes the heartbeat of a process that holds no lock, so that nobody waits for it to come back. What
+// goes wrong is left to the key's TTL.
+func (c *Client) farewell() {
+	ctx, cancel := context.WithTimeout(context.Background(), min(c.opts.Timeout, time.Second))
+	defer cancel()
+	if err := c.db.Delete(ctx, c.channel()); err != nil {
+		c.emit(Event{Kind: EventBeatFailed, Err: err})
+	}
 }

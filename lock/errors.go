@@ -17,19 +17,17 @@ import (
 var (
 	// ErrHeld is "another has it". The error is a [*HeldError].
 	ErrHeld = errors.New("lock is held")
-	// ErrLost is "not yours any more", whatever was asked. The error is a
-	// [*LostError].
+	// ErrLost is "not yours any more", whatever was asked. The error is a [*LostError].
 	ErrLost = errors.New("lock is lost")
-	// ErrMaxHold is "held for Lease.MaxHold": renewal has stopped. Such an error
-	// is ErrLost too.
+	// ErrMaxHold is "held for Lease.MaxHold": renewal has stopped. Such an error is ErrLost too.
 	ErrMaxHold = errors.New("lock was held for its maximum")
 	// ErrReleased is the cause of a handle's context after Release.
 	ErrReleased = errors.New("lock was released")
-	// ErrUnknown is "the server may or may not have done it": no reply came. The
-	// library keeps trying to free the lock in the background until its TTL.
+	// ErrUnknown is "the server may or may not have done it": no reply came. The library keeps trying to free the
+	// lock in the background until its TTL.
 	ErrUnknown = errors.New("outcome is unknown")
-	// ErrTooLate is an acquire whose reply came so late that too little of the
-	// lease was left. The lock is given back.
+	// ErrTooLate is an acquire whose reply came so late that too little of the lease was left. The lock is given
+	// back.
 	ErrTooLate = errors.New("reply came too late")
 	// ErrInvalid is bad input; nothing was sent.
 	ErrInvalid = errors.New("invalid argument")
@@ -37,20 +35,19 @@ var (
 	ErrClosed = errors.New("lock client is closed")
 )
 
-// HeldError says who holds a lock that could not be taken. It is [ErrHeld], and
-// where waiting ended with the context also that context's cause.
+// HeldError says who holds a lock that could not be taken. It is [ErrHeld], and where waiting ended with the
+// context also that context's cause.
 type HeldError struct {
 	Key string
-	// Holder is the holder's metadata; empty if it wrote none that belongs to
-	// this hold (a lock of another library).
+	// Holder is the holder's metadata; empty if it wrote none that belongs to this hold (a lock of another
+	// library).
 	Holder record.Meta
-	// Until is when the holder's lease runs out unless it is renewed, on the
-	// local clock; zero for a lock without TTL.
+	// Until is when the holder's lease runs out unless it is renewed, on the local clock; zero for a lock without
+	// TTL.
 	Until time.Time
 	// Queued says that nobody holds the lock, but others are before in its queue.
 	Queued bool
-	// Err is why waiting ended; nil if the call does not wait or Lease.Wait ran
-	// out.
+	// Err is why waiting ended; nil if the call does not wait or Lease.Wait ran out.
 	Err error
 }
 
@@ -95,8 +92,8 @@ const (
 	ReasonHeartbeat Reason = "heartbeat" // the heartbeat could not be written in time, with Options.EndWithHeartbeat
 )
 
-// LostError says that a hold ended before its release. It is [ErrLost], with
-// [ReasonMaxHold] also [ErrMaxHold], with [ReasonClosed] also [ErrClosed].
+// LostError says that a hold ended before its release. It is [ErrLost], with [ReasonMaxHold] also [ErrMaxHold],
+// with [ReasonClosed] also [ErrClosed].
 type LostError struct {
 	Key    string
 	ID     string // acquisition id
@@ -117,13 +114,12 @@ func (e *LostError) Is(target error) bool {
 // Unwrap returns the last error of a renewal.
 func (e *LostError) Unwrap() error { return e.Err }
 
-// Code is what kind of error reply a server gave, as far as a caller would treat
-// it differently. The reply itself, with the server's own code, is in
-// [ServerError.Err].
+// Code is what kind of error reply a server gave, as far as a caller would treat it differently. The reply itself,
+// with the server's own code, is in [ServerError.Err].
 type Code string
 
-// Codes of a [ServerError]. "Retried" means again with backoff, for up to
-// Options.Timeout, before the error is returned; all others are returned at once.
+// Codes of a [ServerError]. "Retried" means again with backoff, for up to Options.Timeout, before the error is
+// returned; all others are returned at once.
 const (
 	CodeWrongType   Code = "wrong_type"  // another type is stored under one of the lock's keys
 	CodeFormat      Code = "format"      // lock is held in wire format 1, which is neither waited for nor overwritten
@@ -143,8 +139,8 @@ var codes = map[string]Code{
 	"CLUSTERDOWN": CodeUnavailable, "MASTERDOWN": CodeUnavailable, "NOREPLICAS": CodeUnavailable,
 }
 
-// codesByText are of replies whose first word is ERR: servers refuse a command
-// inside a script so, the first text by Redis 7.2 and later and Valkey.
+// codesByText are of replies whose first word is ERR: servers refuse a command inside a script so, the first text
+// by Redis 7.2 and later and Valkey.
 var codesByText = []struct {
 	text string
 	code Code
@@ -159,8 +155,8 @@ var codesByText = []struct {
 
 func codeOf(message string) Code {
 	head, _, _ := strings.Cut(message, " ")
-	// Redis before 7.0 wraps what a command said inside a script, in one way where the
-	// command ended the script, and in another where the script hands it on.
+	// Redis before 7.0 wraps what a command said inside a script, in one way where the command ended the script,
+	// and in another where the script hands it on.
 	wrapped := strings.HasPrefix(message, "ERR Error running script") || strings.HasPrefix(message, "@user_script:")
 	if i := strings.LastIndex(message, ": -"); i > 0 && wrapped {
 		head, _, _ = strings.Cut(message[i+len(": -"):], " ")
@@ -176,8 +172,7 @@ func codeOf(message string) Code {
 	return CodeOther
 }
 
-// ServerError is an error reply. The server did nothing, unless Op is "release"
-// and the reply before it was lost.
+// ServerError is an error reply. The server did nothing, unless Op is "release" and the reply before it was lost.
 type ServerError struct {
 	Op   string // acquire, renew, release, leave (the queue) or heartbeat
 	Key  string // lock
@@ -202,8 +197,7 @@ func (e *ServerError) Temporary() bool {
 	return e.Code == CodeUnavailable || e.Code == CodeMoved
 }
 
-// classifyError turns a failed round trip into an error for the caller and says what
-// the server may have done.
+// classifyError turns a failed round trip into an error for the caller and says what the server may have done.
 func classifyError(op, key string, err error) (backend.Effect, error) {
 	if f, ok := errors.AsType[*backend.Failure](err); ok {
 		return f.Effect, f.Err

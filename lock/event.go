@@ -2,9 +2,7 @@ package lock
 
 import (
 	"context"
-	"maps"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/locksteward/locksteward/lock/record"
@@ -13,9 +11,8 @@ import (
 // EventKind says what an [Event] is about.
 type EventKind string
 
-// Kinds of events. Each call of Acquire, TryAcquire or Do that was not refused
-// before anything was sent (invalid, context ended, client closed) ends with
-// exactly one of the first four.
+// Kinds of events. Each call of Acquire, TryAcquire or Do that was not refused before anything was sent (invalid,
+// context ended, client closed) ends with exactly one of the first four.
 const (
 	EventAcquired      EventKind = "acquired"       // Took: how long it took
 	EventReentered     EventKind = "reentered"      // the session had it already; Took: how long it took
@@ -41,19 +38,18 @@ type Event struct {
 	ID    string // acquisition id
 	Trace string // W3C traceparent of the lease
 	Took  time.Duration
-	// Late is how long after it was due a renewal had its answer, attempts before it
-	// that failed included. 0 for one that was late by at most a tenth of the
-	// interval of renewals (10 ms at least), and for an Extend, which is never due.
+	// Late is how long after it was due a renewal had its answer, attempts before it that failed included. 0 for
+	// one that was late by at most a tenth of the interval of renewals (10 ms at least), and for an Extend, which
+	// is never due.
 	Late time.Duration
-	// Contended says of the end of an acquire that another had the lock when it
-	// looked first.
+	// Contended says of the end of an acquire that another had the lock when it looked first.
 	Contended bool
 	Err       error
 }
 
-// Observe has f called with what happens from now on, also in the background. It
-// is called from many goroutines, without any lock held, and must return soon. The
-// returned function ends that; an event on its way may still reach f.
+// Observe has f called with what happens from now on, also in the background. It is called from many goroutines,
+// without any lock held, and must return soon. The returned function ends that; an event on its way may still reach
+// f.
 func (c *Client) Observe(f func(Event)) (stop func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -67,8 +63,8 @@ func (c *Client) Observe(f func(Event)) (stop func()) {
 	}
 }
 
-// took is what an event says that something took, if there are observers: reading
-// the clock is a good part of what an event costs.
+// took is what an event says that something took, if there are observers: reading the clock is a good part of what
+// an event costs.
 func (c *Client) took(began instant) time.Duration {
 	if len(*c.observers.Load()) == 0 {
 		return 0
@@ -76,62 +72,29 @@ func (c *Client) took(began instant) time.Duration {
 	return c.clock.now().mono - began.mono
 }
 
+// counted is what an event adds to the counts of the heartbeat.
+var counted = map[EventKind]record.Counts{
+	EventAcquired: {Acquired: 1}, EventHeld: {Failed: 1}, EventAcquireFailed: {Failed: 1},
+	EventRenewed: {Renewed: 1}, EventRenewFailed: {RenewFailures: 1}, EventLost: {Lost: 1},
+}
+
 // emit calls every observer.
 func (c *Client) emit(e Event) {
-	c.counts.note(&e)
+	if n, ok := counted[e.Kind]; ok {
+		if e.Contended {
+			n.Contended = 1
+		}
+		c.heart.Count(e.Class, n)
+	}
 	for _, f := range *c.observers.Load() {
 		(*f)(e)
 	}
 }
 
-// counts are what the heartbeat says that the process has done, by class.
-type counts struct {
-	mu      sync.Mutex
-	classes map[string]record.Counts
-}
-
-// note counts an event.
-func (c *counts) note(e *Event) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	class := e.Class
-	n, known := c.classes[class]
-	if !known && len(c.classes) >= record.MaxClasses {
-		class = record.OtherClasses
-		n = c.classes[class]
-	}
-	switch e.Kind {
-	case EventAcquired:
-		n.Acquired++
-	case EventHeld, EventAcquireFailed:
-		n.Failed++
-	case EventRenewed:
-		n.Renewed++
-	case EventRenewFailed:
-		n.RenewFailures++
-	case EventLost:
-		n.Lost++
-	default:
-		return
-	}
-	if e.Contended {
-		n.Contended++
-	}
-	c.classes[class] = n
-}
-
-func (c *counts) copy() map[string]record.Counts {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return maps.Clone(c.classes)
-}
-
-// Tracer makes spans, for OpenTelemetry or whatever else an application uses;
-// docs/lock.md has one of a few lines. It is called when an operation begins:
-// "acquire", which includes the waiting, or "release". traceparent is the W3C
-// traceparent of the new span, which goes into the lock's metadata if
-// Lease.Trace is empty; "" for none. end is called once. A Tracer must be safe
-// for concurrent use.
+// Tracer makes spans, for OpenTelemetry or whatever else an application uses; docs/lock.md has one of a few lines.
+// It is called when an operation begins: "acquire", which includes the waiting, or "release". traceparent is the
+// W3C traceparent of the new span, which goes into the lock's metadata if Lease.Trace is empty; "" for none. end is
+// called once. A Tracer must be safe for concurrent use.
 type Tracer func(ctx context.Context, op, key, class string) (traceparent string, end func(SpanEnd))
 
 // SpanEnd is how an operation ended.
@@ -142,8 +105,7 @@ type SpanEnd struct {
 	Err       error
 }
 
-// maxTrace is the longest traceparent that is kept: a tracer must not make an
-// acquire fail.
+// maxTrace is the longest traceparent that is kept: a tracer must not make an acquire fail.
 const maxTrace = 128
 
 // trace begins the span of an operation.

@@ -7,8 +7,7 @@ import (
 	"time"
 )
 
-// hold is one acquisition of a lock. The handles of a session that took it more
-// than once share it.
+// hold is one acquisition of a lock. The handles of a session that took it more than once share it.
 type hold struct {
 	token
 	c       *Client
@@ -81,8 +80,7 @@ func (h *hold) join(ctx context.Context, again *Handle, lease Lease) error {
 	return nil
 }
 
-// part takes a handle from the hold and ends its context. It says how many are
-// left, or -1 if it was taken before.
+// part takes a handle from the hold and ends its context. It says how many are left, or -1 if it was taken before.
 func (h *hold) part(handle *Handle, cause error) int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -108,8 +106,7 @@ func (h *hold) outcome() error {
 	return h.ended
 }
 
-// arm starts the timer that ends the hold by the clock, whatever renewal does,
-// and that renews it before.
+// arm starts the timer that ends the hold by the clock, whatever renewal does, and that renews it before.
 func (h *hold) arm(now instant) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -17,8 +17,7 @@ const (
 	MaxTTL = 24 * time.Hour
 	// MaxKey is the longest name of a lock, in bytes.
 	MaxKey = 8 << 10
-	// MaxMeta is the most that the texts of one hold's metadata may add up to,
-	// in bytes.
+	// MaxMeta is the most that the texts of one hold's metadata may add up to, in bytes.
 	MaxMeta = 4 << 10
 
 	maxRenewFraction = 0.8
@@ -31,20 +30,17 @@ type Options struct {
 	App string
 	// Host is the machine's name there. Default: os.Hostname.
 	Host string
-	// Slot is a name that only one live process has at a time (a StatefulSet's
-	// pod name), so that a later start under it proves an earlier process dead.
-	// Leave it empty where that is not certain.
+	// Slot is a name that only one live process has at a time (a StatefulSet's pod name), so that a later start
+	// under it proves an earlier process dead. Leave it empty where that is not certain.
 	Slot string
-	// KeyPrefix of the companion keys, to move them under the application's own
-	// ACL pattern. Without braces. Default: record.DefaultPrefix.
+	// KeyPrefix of the companion keys, to move them under the application's own ACL pattern. Without braces.
+	// Default: record.DefaultPrefix.
 	KeyPrefix string
-	// Timeout bounds one round trip, and how long a failing server is tried
-	// again before an acquire, an Extend or a release gives up. 10 ms to 1 min,
-	// default 3 s. The lease bounds a round trip of an acquire or a renewal too.
+	// Timeout bounds one round trip, and how long a failing server is tried again before an acquire, an Extend or a
+	// release gives up. 10 ms to 1 min, default 3 s. The lease bounds a round trip of an acquire or a renewal too.
 	Timeout time.Duration
-	// EndWithHeartbeat ends all holds with ReasonHeartbeat when the process's
-	// heartbeat could not be written before it runs out at the server (15 s): who
-	// sees no heartbeat can then be sure that nobody works under those locks.
+	// EndWithHeartbeat ends all holds with ReasonHeartbeat when the process's heartbeat could not be written before
+	// it runs out at the server (15 s): who sees no heartbeat can then be sure that nobody works under those locks.
 	EndWithHeartbeat bool
 	// Tracer makes spans of what the library does. Default: none.
 	Tracer Tracer
@@ -71,24 +67,21 @@ func (o Options) complete() (Options, error) {
 	return o, errors.Join(p...)
 }
 
-// Lease says how long and what for a lock is wanted. TTL is required, all else
-// optional.
+// Lease says how long and what for a lock is wanted. TTL is required, all else optional.
 type Lease struct {
 	// TTL is how long the lock outlives its holder at most: 10 ms to 24 h.
 	TTL time.Duration
 	// Expect is how long the work should take; longer is worth a look.
 	Expect time.Duration
-	// MaxHold ends the hold: renewal stops and the handle's context ends with
-	// ErrMaxHold. The remedy for work that hangs while its lock is renewed.
-	// 0: none.
+	// MaxHold ends the hold: renewal stops and the handle's context ends with ErrMaxHold. The remedy for work that
+	// hangs while its lock is renewed. 0: none.
 	MaxHold time.Duration
-	// Wait is how long Acquire waits for another's release at most; leaving the
-	// queue then takes up to 100 ms more. 0: as long as its context.
+	// Wait is how long Acquire waits for another's release at most; leaving the queue then takes up to 100 ms more.
+	// 0: as long as its context.
 	Wait time.Duration
 	// NoRenew leaves the lease alone: it ends after TTL unless extended.
 	NoRenew bool
-	// RenewFraction is the part of the TTL after which the lease is renewed, in
-	// (0, 0.8]. 0: a third.
+	// RenewFraction is the part of the TTL after which the lease is renewed, in (0, 0.8]. 0: a third.
 	RenewFraction float64
 	// Class is the family of locks this one belongs to.
 	Class string

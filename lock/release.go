@@ -12,15 +12,14 @@ import (
 	"github.com/locksteward/locksteward/lock/internal/transport"
 )
 
-// Release ends the handle: its context ends with [ErrReleased], and if it is the
-// last one of its hold, renewal stops and the lock is deleted if it is still this
-// hold's, or handed to who is next in its queue. It does not mind a ctx that has ended
-// (its deadline, if that is still to come, counts), takes at most
-// Options.Timeout, and may be called again.
+// Release ends the handle: its context ends with [ErrReleased], and if it is the last one of its hold, renewal
+// stops and the lock is deleted if it is still this hold's, or handed to who is next in its queue. It does not mind
+// a ctx that has ended (its deadline, if that is still to come, counts), takes at most Options.Timeout, and may be
+// called again.
 //
-// nil means released. A [*LostError] ([ErrLost]) means that the lock was not
-// this hold's any more; nothing was touched. Any other error means unknown, and
-// the library goes on trying in the background until the lock's TTL is over.
+// nil means released. A [*LostError] ([ErrLost]) means that the lock was not this hold's any more; nothing was
+// touched. Any other error means unknown, and the library goes on trying in the background until the lock's TTL is
+// over.
 func (h *Handle) Release(ctx context.Context) (err error) {
 	end := h.hold.c.trace(ctx, "release", h.hold.key, &Lease{Class: h.hold.lease.Class})
 	defer func() { end(h, false, err) }()
@@ -100,10 +99,9 @@ type notOurs Reason
 
 func (n notOurs) Error() string { return "not this hold's: " + string(n) }
 
-// free has the server compare and delete, or hand the lock to the next waiter, and
-// takes the waiter that f may be out of the queue. A lost reply is asked for again at
-// once: the request is idempotent, and a key that is gone then was deleted by the
-// first one if it was certainly ours when that was sent (valid).
+// free has the server compare and delete, or hand the lock to the next waiter, and takes the waiter that f may be
+// out of the queue. A lost reply is asked for again at once: the request is idempotent, and a key that is gone then
+// was deleted by the first one if it was certainly ours when that was sent (valid).
 func (c *Client) free(ctx context.Context, s *transport.Script, timeout time.Duration, f *token, valid bool) error {
 	m := &[...]any{&f.value, &c.waking} // one piece of memory
 	giveUp := c.clock.now().add(timeout)
@@ -137,11 +135,10 @@ func (c *Client) free(ctx context.Context, s *transport.Script, timeout time.Dur
 	}
 }
 
-// clean frees in the background a lock that may be there although nobody holds
-// it, until its lease must have ended: after Lease.TTL, or longest if it was
-// extended. With stray, a request that takes it may still be on its way, so that
-// "not there" is only believed after a while. When the client is being closed, clean
-// asks once, before it returns.
+// clean frees in the background a lock that may be there although nobody holds it, until its lease must have ended:
+// after Lease.TTL, or longest if it was extended. With stray, a request that takes it may still be on its way, so
+// that "not there" is only believed after a while. When the client is being closed, clean asks once, before it
+// returns.
 func (c *Client) clean(f *token, lease Lease, longest time.Duration, stray bool) {
 	own := *f // a request may be replaced
 	began, life, timeout := c.clock.now(), max(lease.TTL, longest), c.opts.Timeout
@@ -179,9 +176,8 @@ func (c *Client) clean(f *token, lease Lease, longest time.Duration, stray bool)
 	work(context.Background())
 }
 
-// strayTime is how long a request that was given up may still be executed: it
-// may lie in a server's buffers behind one that was sent later, or, where
-// requests share a connection, wait for that to be given up.
+// strayTime is how long a request that was given up may still be executed: it may lie in a server's buffers behind
+// one that was sent later, or, where requests share a connection, wait for that to be given up.
 func (c *Client) strayTime() time.Duration {
 	if c.server != nil {
 		return time.Second + c.opts.Timeout

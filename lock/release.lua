@@ -1,6 +1,6 @@
--- Deletes a lock and its metadata if the lock is still this hold's, or hands the
--- lock to the first waiter of the queue that can be reached, for a turn. A waiter
--- that has given up leaves the queue so, whether it was handed the lock or not.
+-- Deletes a lock and its metadata if the lock is still this hold's, or hands the lock to the first waiter of the
+-- queue that can be reached, for a turn. A waiter that has given up leaves the queue so, whether it was handed the
+-- lock or not.
 --
 -- KEYS:    1 lock · 2 metadata · 3 fence counter of the slot · 4 queue · 5 waiters
 -- ARGV:    1 value of the lock · 2 how waiters are notified: SPUBLISH on a Cluster, else PUBLISH
@@ -40,8 +40,8 @@ local fence = now[1] .. string.rep('0', 6 - #now[2]) .. now[2]
 local ms = tonumber(string.sub(fence, 1, -4))
 local function int(n) return string.format('%.0f', n) end
 
--- The channel on which the process of a waiter listens. All names of a lock begin
--- alike, and no brace is in what they begin with.
+-- The channel on which the process of a waiter listens. All names of a lock begin alike, and no brace is in what
+-- they begin with.
 local prefix, tag = string.match(waiters, '^([^{]*)waiter(:{.*)$')
 local function channel(instance)
   if ARGV[2] == 'PUBLISH' then return prefix .. 'instance:' .. instance end
@@ -64,9 +64,8 @@ local function notify(id, record, before)
   if type(sent) == 'table' and ARGV[2] == 'SPUBLISH' then redis.pcall('PUBLISH', channel(instance), message) end
 end
 
--- Makes the fence of the next hold. Where the counter cannot grow, nobody is
--- handed the lock, and the next acquire reports why. A counter that was lost goes
--- on from the fence of the hold that ends.
+-- Makes the fence of the next hold. Where the counter cannot grow, nobody is handed the lock, and the next acquire
+-- reports why. A counter that was lost goes on from the fence of the hold that ends.
 local acquired = ''
 local function mint()
   local old = redis.pcall('SET', counter, fence, 'GET')
@@ -86,15 +85,14 @@ local function mint()
   return false
 end
 
--- Gives the lock to a waiter with all that an acquire writes, and notifies it and
--- the next one, which comes if that one does not. Returns how many processes
--- received that, 0 if none listens, nil if the waiter must come by itself.
+-- Gives the lock to a waiter with all that an acquire writes, and notifies it and the next one, which comes if that
+-- one does not. Returns how many processes received that, 0 if none listens, nil if the waiter must come by itself.
 local function hand(id, record, successor, following)
   local instance, turn, nonce, token, tail = alive(record)
   if not instance then return 0 end
   if nonce == '-' or string.sub(token, 1, 5 + #id) ~= 'ls2:' .. id .. ':' then return nil end
-  -- Whoever receives a hand-off has the lock, and a subscriber of a replica receives
-  -- what no subscriber here does: it is published only if one listens here.
+  -- Whoever receives a hand-off has the lock, and a subscriber of a replica receives what no subscriber here does:
+  -- it is published only if one listens here.
   local listeners = redis.pcall('PUBSUB', ARGV[2] == 'PUBLISH' and 'NUMSUB' or 'SHARDNUMSUB', channel(instance))
   if listeners.err then return nil end
   if tonumber(listeners[2]) == 0 then return 0 end
@@ -116,15 +114,13 @@ for _ = 1, 256 do
   if records.err or not ours then break end
   local receivers = hand(ids[1], records[1], ids[2], records[2])
   if not receivers then break end
-  -- One that is dead or cannot be reached is passed over; if it lives, it comes
-  -- again and has its old place back.
+  -- One that is dead or cannot be reached is passed over; if it lives, it comes again and has its old place back.
   remove(ids[1])
   if receivers > 0 then return 1 end
   ids = redis.pcall('ZRANGE', queue, 0, 1)
 end
 
--- The lock is free. While waiters are left, metadata stands, so that nobody
--- overtakes them.
+-- The lock is free. While waiters are left, metadata stands, so that nobody overtakes them.
 if ours then
   redis.call('DEL', lock, hold)
   if ids[1] then redis.pcall('SET', hold, '{"free":"' .. int(ms) .. '","v":2}', 'PX', GRACE) end

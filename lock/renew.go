@@ -14,8 +14,8 @@ import (
 	"github.com/locksteward/locksteward/lock/record"
 )
 
-// early takes up to a tenth off an interval, so that locks taken together are
-// not renewed together. Never more: observers take the interval at its word.
+// early takes up to a tenth off an interval, so that locks taken together are not renewed together. Never more:
+// observers take the interval at its word.
 func early(every time.Duration) time.Duration { return every - rand.N(every/10+1) }
 
 // way is how a renewal is sent.
@@ -30,8 +30,8 @@ const (
 const (
 	// batchTTL is the shortest lease whose renewal may wait for others.
 	batchTTL = time.Second
-	// confirmAfter is how long the confirmation of a hand-off waits at most: a hold
-	// that is over by then never sends it.
+	// confirmAfter is how long the confirmation of a hand-off waits at most: a hold that is over by then never
+	// sends it.
 	confirmAfter = 10 * time.Millisecond
 )
 
@@ -56,8 +56,8 @@ func (h *hold) keep(how way) {
 	h.timer.Reset(h.next(now))
 }
 
-// extend asks for a lease of ttl from now on behalf of somebody who waits: again
-// and again inside the lease, for up to Options.Timeout, as an acquire does.
+// extend asks for a lease of ttl from now on behalf of somebody who waits: again and again inside the lease, for up
+// to Options.Timeout, as an acquire does.
 func (h *hold) extend(ctx context.Context, ttl time.Duration) error {
 	bounded, cancel := context.WithTimeout(ctx, h.c.opts.Timeout)
 	defer cancel()
@@ -75,9 +75,8 @@ func (h *hold) extend(ctx context.Context, ttl time.Duration) error {
 	}
 }
 
-// insist asks for a lease of ttl until the server grants it, with growing pauses;
-// the request is idempotent. It gives up when the hold is over or ctx has ended,
-// and for who waits also where asking again is of no use.
+// insist asks for a lease of ttl until the server grants it, with growing pauses; the request is idempotent. It
+// gives up when the hold is over or ctx has ended, and for who waits also where asking again is of no use.
 func (h *hold) insist(ctx context.Context, how way, ttl func() time.Duration) error {
 	var last, refused error
 	for n := 0; ; n++ {
@@ -102,8 +101,7 @@ func (h *hold) insist(ctx context.Context, how way, ttl func() time.Duration) er
 	}
 }
 
-// rest is the pause after the n-th attempt in a row. Who waits is told when the
-// lease is over, not later.
+// rest is the pause after the n-th attempt in a row. Who waits is told when the lease is over, not later.
 func (h *hold) rest(n int, how way) time.Duration {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -119,9 +117,8 @@ func (h *hold) rest(n int, how way) time.Duration {
 	}
 }
 
-// patience is how long the n-th attempt in a row may take: a tenth of the TTL, so
-// that a lost packet costs little, and twice that each time, since a new
-// connection over a slow network needs several round trips. Half of what is
+// patience is how long the n-th attempt in a row may take: a tenth of the TTL, so that a lost packet costs little,
+// and twice that each time, since a new connection over a slow network needs several round trips. Half of what is
 // left of the lease stays for the attempts after it.
 func (h *hold) patience(n int, left time.Duration) time.Duration {
 	tenth := max(h.lease.TTL/10, 10*time.Millisecond)
@@ -146,9 +143,8 @@ func (h *hold) renewedTail() string {
 	return string(append(b, h.tail[head:]...))
 }
 
-// renew asks the server once, for the n-th time in a row, to let the lease last
-// ttl from now, and says of a failure what it may have done. A lock that is not
-// ours any more ends the hold at once.
+// renew asks the server once, for the n-th time in a row, to let the lease last ttl from now, and says of a failure
+// what it may have done. A lock that is not ours any more ends the hold at once.
 func (h *hold) renew(ctx context.Context, ttl time.Duration, n int, how way) (effect backend.Effect, err error) {
 	h.mu.Lock()
 	if h.renewing == nil {
@@ -231,8 +227,7 @@ func (h *hold) renew(ctx context.Context, ttl time.Duration, n int, how way) (ef
 	return backend.EffectNone, nil
 }
 
-// late returns how long after it was due a renewal was answered at now, if that is
-// late (Event.Late); mu is held.
+// late returns how long after it was due a renewal was answered at now, if that is late (Event.Late); mu is held.
 func (h *hold) late(now instant) time.Duration {
 	d := now.mono - h.renewAt.mono
 	if h.renewAt == (instant{}) || d <= max(h.lease.renewEvery()/10, 10*time.Millisecond) {

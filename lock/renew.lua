@@ -1,5 +1,5 @@
--- Prolongs a lock if it is still this hold, and writes its metadata anew. Never
--- creates a lock, never shortens a lease.
+-- Prolongs a lock if it is still this hold, and writes its metadata anew. Never creates a lock, never shortens a
+-- lease.
 --
 -- KEYS:    1 lock · 2 metadata
 -- ARGV:    1 value of the lock · 2 TTL in ms · 3 how long the metadata outlives the lock, in ms · 4 fence of the hold

@@ -11,8 +11,7 @@ import (
 	"github.com/locksteward/locksteward/lock/record"
 )
 
-// token is one acquisition of a lock. Its strings never change, since what was
-// given up may still be on its way.
+// token is one acquisition of a lock. Its strings never change, since what was given up may still be on its way.
 type token struct {
 	key   string
 	id    string
@@ -21,16 +20,15 @@ type token struct {
 	keys  []string // lock, metadata, fence, queue, waiters
 }
 
-// request is one call of Acquire or TryAcquire: the same id in every attempt,
-// so that a repeat of one that took effect finds itself.
+// request is one call of Acquire or TryAcquire: the same id in every attempt, so that a repeat of one that took
+// effect finds itself.
 type request struct {
 	token
 	lease   Lease
 	args    []any
 	session *session
 	began   instant
-	// channel is where the process is notified of its turn; empty for the one that
-	// it listens on anyway.
+	// channel is where the process is notified of its turn; empty for the one that it listens on anyway.
 	channel string
 
 	base        instant // the earliest moment at which a lease that the server says was taken before may have begun
@@ -40,8 +38,8 @@ type request struct {
 	waits       bool    // it waits in the queue if it cannot have the lock
 	enqueued    bool    // the server may know of the waiter
 
-	// proof opens each nonce: nobody can make one up who cannot read the lock's
-	// keys. Empty if no release may hand the lock over.
+	// proof opens each nonce: nobody can make one up who cannot read the lock's keys. Empty if no release may hand
+	// the lock over.
 	proof  string
 	nonce  string // of the last attempt
 	nonces int
@@ -108,8 +106,7 @@ func (c *Client) request(key string, lease Lease, s *session, waits bool) *reque
 	return r
 }
 
-// again replaces a request that must not be repeated by a new one for the same
-// lock.
+// again replaces a request that must not be repeated by a new one for the same lock.
 func (c *Client) again(r *request) {
 	next := c.request(r.key, r.lease, r.session, r.waits)
 	next.began, next.contended = r.began, r.contended
@@ -132,8 +129,8 @@ func (c *Client) attempted(r *request) []any {
 	return args
 }
 
-// appendWaiter appends the sixth argument of acquire.lua for an attempt that is sent
-// after now, and returns where in it the nonce is.
+// appendWaiter appends the sixth argument of acquire.lua for an attempt that is sent after now, and returns where
+// in it the nonce is.
 func (c *Client) appendWaiter(b []byte, r *request, proof []byte, now instant) (text []byte, from, to int) {
 	b = append(strconv.AppendInt(b, r.since, 10), ' ')
 	from = len(b)
@@ -153,8 +150,7 @@ func (c *Client) appendWaiter(b []byte, r *request, proof []byte, now instant) (
 	return append(append(b, ' '), c.instance...), from, to
 }
 
-// tails are the metadata of leases from behind the id on, by lease without its trace:
-// equal leases have equal ones.
+// tails are the metadata of leases from behind the id on, by lease without its trace: equal leases have equal ones.
 type tails struct {
 	mu      sync.RWMutex
 	byLease map[Lease]string
@@ -163,8 +159,7 @@ type tails struct {
 // maxTails is how many are kept.
 const maxTails = 256
 
-// appendTail appends the metadata of r with its acquisition id as scripts take it, from
-// its member "id" on.
+// appendTail appends the metadata of r with its acquisition id as scripts take it, from its member "id" on.
 func (c *Client) appendTail(b []byte, r *request, id []byte) []byte {
 	meta := func() *record.Meta {
 		m := &record.Meta{
@@ -201,8 +196,8 @@ func (c *Client) appendTail(b []byte, r *request, id []byte) []byte {
 	return append(b, tail...)
 }
 
-// secretBytes is the randomness of an id, of a secret, and of what opens a nonce: 160
-// bits; idLength is how long each is as text.
+// secretBytes is the randomness of an id, of a secret, and of what opens a nonce: 160 bits; idLength is how long
+// each is as text.
 const (
 	secretBytes = 20
 	idLength    = secretBytes * 8 / 5

@@ -7,8 +7,8 @@ import (
 	"sync"
 )
 
-// session is a logical thread of work: what it holds it may take again, and
-// whom it waits for can be seen from outside. A nil session holds nothing.
+// session is a logical thread of work: what it holds it may take again, and whom it waits for can be seen from
+// outside. A nil session holds nothing.
 type session struct {
 	id string
 
@@ -17,8 +17,7 @@ type session struct {
 	doors map[door]chan struct{}
 }
 
-// door is a lock of one client that a session takes; one call at a time goes
-// through.
+// door is a lock of one client that a session takes; one call at a time goes through.
 type door struct {
 	c   *Client
 	key string
@@ -55,8 +54,8 @@ func sessionOf(ctx context.Context) *session {
 	return s
 }
 
-// enter lets one call at a time take key: a second one finds what the first has
-// taken. The returned function lets the next one in.
+// enter lets one call at a time take key: a second one finds what the first has taken. The returned function lets
+// the next one in.
 func (s *session) enter(ctx context.Context, c *Client, key string) (leave func(), err error) {
 	if s == nil {
 		return func() {}, nil
@@ -117,12 +116,11 @@ func (s *session) remove(h *hold) {
 	}
 }
 
-// maxHolding is how many other locks of its session a lock's metadata names: the
-// last ones taken, of at most MaxMeta bytes.
+// maxHolding is how many other locks of its session a lock's metadata names: the last ones taken, of at most
+// MaxMeta bytes.
 const maxHolding = 32
 
-// holding returns the other locks of c's deployment that the session holds, in
-// the order in which it took them.
+// holding returns the other locks of c's deployment that the session holds, in the order in which it took them.
 func (s *session) holding(c *Client, key string) []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -142,8 +140,8 @@ func (s *session) holding(c *Client, key string) []string {
 	return keys
 }
 
-// reenter takes a lock once more that the session holds. It asks the server, so
-// that nobody goes on with a lock that is lost.
+// reenter takes a lock once more that the session holds. It asks the server, so that nobody goes on with a lock
+// that is lost.
 func (c *Client) reenter(ctx context.Context, h *hold, lease Lease) (*Handle, error) {
 	again := &Handle{hold: h}
 	if err := h.join(ctx, again, lease); err != nil {

@@ -12,8 +12,7 @@ import (
 )
 
 const (
-	// queueBeat is how often a waiter says that it lives; record.WaiterLife is how
-	// long it is believed.
+	// queueBeat is how often a waiter says that it lives; record.WaiterLife is how long it is believed.
 	queueBeat = time.Second
 	// handoffLeast is what must be left of a turn to begin the work on.
 	handoffLeast = 50 * time.Millisecond
@@ -24,9 +23,8 @@ const (
 // errWait is why an attempt was cut short that Lease.Wait bounded.
 var errWait = fmt.Errorf("%w: no answer within Lease.Wait", ErrUnknown)
 
-// wait attempts until the lock is taken, waiting in between for the message that
-// it was handed over. What is pushed is a hint: a waiter also tries again at the
-// end of the lease and once a second.
+// wait attempts until the lock is taken, waiting in between for the message that it was handed over. What is pushed
+// is a hint: a waiter also tries again at the end of the lease and once a second.
 func (c *Client) wait(ctx context.Context, r *request) (verdict, error) {
 	bounded := ctx
 	if r.lease.Wait > 0 {
@@ -79,9 +77,8 @@ func (c *Client) wait(ctx context.Context, r *request) (verdict, error) {
 	}
 }
 
-// nextAttempt returns when to try again: at the end of the other's lease and then
-// in turn, and as often as the waiter must say that it lives. If only few are
-// before it, and might all be dead, as often as they have turns.
+// nextAttempt returns when to try again: at the end of the other's lease and then in turn, and as often as the
+// waiter must say that it lives. If only few are before it, and might all be dead, as often as they have turns.
 func (c *Client) nextAttempt(r *request, v verdict) time.Duration {
 	poll := queueBeat
 	switch {
@@ -105,11 +102,10 @@ func (c *Client) nextAttempt(r *request, v verdict) time.Duration {
 // turn is how long a lock is handed over for.
 func (l Lease) turn() time.Duration { return min(record.Turn, l.TTL) }
 
-// granted reads the message that the lock was handed over, for one turn. When that
-// was, the waiter cannot know: a message may be as late as it likes. But it was after
-// the attempt that sent the nonce of the message, so that the lease counts from before
-// that attempt. It is not ok if nothing follows from the message, or if too little of
-// the turn is left: then an attempt prolongs what it finds to be ours.
+// granted reads the message that the lock was handed over, for one turn. When that was, the waiter cannot know: a
+// message may be as late as it likes. But it was after the attempt that sent the nonce of the message, so that the
+// lease counts from before that attempt. It is not ok if nothing follows from the message, or if too little of the
+// turn is left: then an attempt prolongs what it finds to be ours.
 func (c *Client) granted(r *request, m record.Message) (v verdict, ok bool) {
 	now, turn := c.clock.now(), r.lease.turn()
 	left := now.until(r.marked.add(turn - drift(turn)))
@@ -124,10 +120,9 @@ func (c *Client) stale(r *request) bool {
 	return r.nonce != "" && c.clock.now().mono-r.marked.mono > r.lease.turn()/2
 }
 
-// resign takes a waiter out of the queue that gave up with err, before it says
-// so: who says that another has the lock must not be handed it afterwards. If
-// that cannot be told, nor can who has it. A waiter that failed otherwise leaves in
-// the background.
+// resign takes a waiter out of the queue that gave up with err, before it says so: who says that another has the
+// lock must not be handed it afterwards. If that cannot be told, nor can who has it. A waiter that failed otherwise
+// leaves in the background.
 func (c *Client) resign(ctx context.Context, r *request, err error) error {
 	leave := func(ctx context.Context, timeout time.Duration) error {
 		err := c.free(ctx, leaveScript, timeout, &r.token, false)

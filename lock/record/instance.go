@@ -11,22 +11,22 @@ import (
 	"time"
 )
 
-// Heartbeat and HeartbeatTTL are how often a process refreshes its instance key
-// and how long that key lives without.
+// Heartbeat and HeartbeatTTL are how often a process refreshes its instance key and how long that key lives
+// without.
 const (
 	Heartbeat    = 5 * time.Second
 	HeartbeatTTL = 15 * time.Second
 )
 
-// MaxClasses is how many classes a process counts by themselves; those that come
-// later are counted together as OtherClasses.
+// MaxClasses is how many classes a process counts by themselves; those that come later are counted together as
+// OtherClasses.
 const (
 	MaxClasses   = 32
 	OtherClasses = "_other"
 )
 
-// Instance is the heartbeat of one process that uses the lock library: a hash
-// at [InstanceKey], written every [Heartbeat] with TTL [HeartbeatTTL].
+// Instance is the heartbeat of one process that uses the lock library: a hash at [InstanceKey], written every
+// [Heartbeat] with TTL [HeartbeatTTL].
 type Instance struct {
 	ID      string
 	App     string
@@ -34,13 +34,12 @@ type Instance struct {
 	PID     int
 	Started int64  // ms of server time at the first heartbeat
 	Slot    string // declared by the operator (pod name); "" for none
-	// Counts are what the process has done by class of its locks: lower bounds,
-	// since they do not have what happened after the last heartbeat.
+	// Counts are what the process has done by class of its locks: lower bounds, since they do not have what
+	// happened after the last heartbeat.
 	Counts map[string]Counts
 }
 
-// Counts are what a process has done with the locks of one class since it
-// started.
+// Counts are what a process has done with the locks of one class since it started.
 type Counts struct {
 	Acquired      int64 // locks taken
 	Failed        int64 // acquires that ended without the lock, whatever the reason
@@ -53,8 +52,7 @@ type Counts struct {
 // fieldCount is the prefix of the fields that have counts.
 const fieldCount = "count:"
 
-// Fields returns i as the field, value, … list that HSET takes, in a fixed
-// order, without empty ones.
+// Fields returns i as the field, value, … list that HSET takes, in a fixed order, without empty ones.
 func (i *Instance) Fields() []any {
 	list := make([]any, 0, 12)
 	add := func(name, value string) {
@@ -81,9 +79,8 @@ func (i *Instance) Fields() []any {
 	return list
 }
 
-// DecodeInstance reads an instance hash as [Decode] reads metadata: it keeps
-// what it can read even when it returns an error that wraps [ErrMalformed].
-// Fields, and words behind counts, that it does not know are ignored.
+// DecodeInstance reads an instance hash as [Decode] reads metadata: it keeps what it can read even when it returns
+// an error that wraps [ErrMalformed]. Fields, and words behind counts, that it does not know are ignored.
 func DecodeInstance(fields map[string]string) (*Instance, error) {
 	i := &Instance{ID: clip(fields["id"], MaxText), App: clip(fields["app"], MaxText), Host: clip(fields["host"], MaxText), Slot: clip(fields["slot"], MaxText)}
 	var errs []error

@@ -1,13 +1,12 @@
 package record
 
 import (
-	"strconv"
 	"strings"
-	"sync"
+
+	"github.com/locksteward/locksteward/lock/internal/hashslot"
 )
 
-// DefaultPrefix is the prefix of every companion key unless the application
-// moved it (lock.Options.KeyPrefix).
+// DefaultPrefix is the prefix of every companion key unless the application moved it (lock.Options.KeyPrefix).
 const DefaultPrefix = "locksteward:"
 
 // Kind is a kind of companion key of a lock.
@@ -23,11 +22,10 @@ const (
 	KindWake   Kind = "wake"   // prefix of the shard channels of the processes that wait
 )
 
-// Tag returns the text that hashes to key's slot and can stand between braces:
-// key's own hash tag if it has a valid one; else key if it is not empty and has
-// no closing brace; else the smallest decimal number whose slot is key's.
+// Tag returns the text that hashes to key's slot and can stand between braces: key's own hash tag if it has a valid
+// one; else key if it is not empty and has no closing brace; else the smallest decimal number whose slot is key's.
 func Tag(key string) string {
-	if tag, ok := hashTag(key); ok {
+	if tag, ok := hashslot.Tag(key); ok {
 		return tag
 	}
 	if key != "" && !strings.Contains(key, "}") {
@@ -63,9 +61,8 @@ func NamesOf(prefix, key string) Names {
 	return n
 }
 
-// Companion returns the name of key's companion of the given kind:
-// prefix+kind+":{tag}" when the tag is the key itself, else with ":"+key behind
-// it. Two locks never share a companion, and all of a lock's keys share a slot.
+// Companion returns the name of key's companion of the given kind: prefix+kind+":{tag}" when the tag is the key
+// itself, else with ":"+key behind it. Two locks never share a companion, and all of a lock's keys share a slot.
 func Companion(prefix string, kind Kind, key string) string {
 	var b strings.Builder
 	writeCompanion(&b, prefix, kind, Tag(key), key)
@@ -84,8 +81,8 @@ func writeCompanion(b *strings.Builder, prefix string, kind Kind, tag, key strin
 	}
 }
 
-// ParseCompanion is the inverse of [Companion]: it returns the kind and the
-// lock's key, or false when name is no companion under prefix.
+// ParseCompanion is the inverse of [Companion]: it returns the kind and the lock's key, or false when name is no
+// companion under prefix.
 func ParseCompanion(prefix, name string) (kind Kind, key string, ok bool) {
 	rest, ours := strings.CutPrefix(name, prefix)
 	text, rest, _ := strings.Cut(rest, ":{")
@@ -104,12 +101,11 @@ func ParseCompanion(prefix, name string) (kind Kind, key string, ok bool) {
 	return kind, key, true
 }
 
-// FenceKey returns the counter that fences the locks of key's hash slot: one
-// small key per slot, without TTL.
+// FenceKey returns the counter that fences the locks of key's hash slot: one small key per slot, without TTL.
 func FenceKey(prefix, key string) string { return prefix + "fence:{" + slotNumber(key) + "}" }
 
-// InstanceKey returns the heartbeat key of a process, which is also the name of
-// the channel on which it is notified of hand-offs and forced releases.
+// InstanceKey returns the heartbeat key of a process, which is also the name of the channel on which it is notified
+// of hand-offs and forced releases.
 func InstanceKey(prefix, id string) string { return prefix + "instance:" + id }
 
 // ParseInstanceKey is the inverse of [InstanceKey].
@@ -118,59 +114,7 @@ func ParseInstanceKey(prefix, name string) (id string, ok bool) {
 	return id, ok && id != ""
 }
 
-// slots is the number of hash slots of a Redis Cluster.
-const slots = 16384
+// Slot returns the Redis Cluster hash slot of key.
+func Slot(key string) int { return hashslot.Of(key) }
 
-// Slot returns the Redis Cluster hash slot of key: CRC16 (XMODEM) of its hash
-// tag, or of all of it, modulo 16384 (Redis Cluster specification, "Key
-// distribution model").
-func Slot(key string) int {
-	if tag, ok := hashTag(key); ok {
-		key = tag
-	}
-	return int(crc16(key)) % slots
-}
-
-// hashTag returns what stands between the first { and the first } after it, if
-// that is not empty.
-func hashTag(key string) (string, bool) {
-	_, behind, _ := strings.Cut(key, "{")
-	tag, _, ok := strings.Cut(behind, "}")
-	return tag, ok && tag != ""
-}
-
-// slotNumbers maps each slot to the smallest decimal number that hashes to it.
-var slotNumbers = sync.OnceValue(func() []string {
-	table := make([]string, slots)
-	for n, missing := 0, slots; missing > 0; n++ {
-		text := strconv.Itoa(n)
-		if s := Slot(text); table[s] == "" {
-			table[s] = text
-			missing--
-		}
-	}
-	return table
-})
-
-func slotNumber(key string) string { return slotNumbers()[Slot(key)] }
-
-// crcTable has the CRC of each byte.
-var crcTable = sync.OnceValue(func() *[256]uint16 {
-	var table [256]uint16
-	for i := range table {
-		table[i] = uint16(i) << 8
-		for range 8 {
-			table[i] = table[i]<<1 ^ table[i]>>15*0x1021
-		}
-	}
-	return &table
-})
-
-// crc16 is CRC-16/XMODEM: polynomial 0x1021, initial value 0, not reflected.
-func crc16(s string) (crc uint16) {
-	table := crcTable()
-	for i := range len(s) {
-		crc = crc<<8 ^ table[byte(crc>>8)^s[i]]
-	}
-	return crc
-}
+func slotNumber(key string) string { return hashslot.Number(hashslot.Of(key)) }

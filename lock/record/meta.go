@@ -1,7 +1,6 @@
-// Package record is the wire format that the lock library writes beside each
-// lock, and the names of the keys it writes it under: docs/wire-format.md as
-// code. It needs nothing but the standard library. What cannot be decoded is an
-// error, never a panic.
+// Package record is the wire format that the lock library writes beside each lock, and the names of the keys it
+// writes it under: docs/wire-format.md as code. It needs nothing but the standard library. What cannot be decoded
+// is an error, never a panic.
 package record
 
 import (
@@ -22,8 +21,8 @@ import (
 // Version is the format version that this package writes.
 const Version = 2
 
-// Grace is how long metadata outlives a lock whose lease ran out, so that an
-// observer can tell that it was lost and not released.
+// Grace is how long metadata outlives a lock whose lease ran out, so that an observer can tell that it was lost and
+// not released.
 const Grace = 5 * time.Minute
 
 // What [Decode] keeps at most of metadata, whoever wrote it.
@@ -36,9 +35,8 @@ const (
 // ErrMalformed is "a field does not have the form that the format gives it".
 var ErrMalformed = errors.New("malformed metadata")
 
-// Meta is the metadata of one hold, in the order of its JSON members. Times are
-// milliseconds of server time since 1970, durations milliseconds; zero is "not
-// said". The scripts write what is before ID, the holder the rest.
+// Meta is the metadata of one hold, in the order of its JSON members. Times are milliseconds of server time since
+// 1970, durations milliseconds; zero is "not said". The scripts write what is before ID, the holder the rest.
 type Meta struct {
 	Fence    int64 `json:"fence,omitempty,string"`
 	Acquired int64 `json:"acquired,omitempty,string"`
@@ -71,8 +69,7 @@ type Meta struct {
 	EndsWithHeartbeat int64  `json:"ends_with_heartbeat,omitempty"` // 1: the holder gives up when it cannot write its heartbeat
 }
 
-// encoded are the members that have a text which is not UTF-8 or has control
-// characters, in base64.
+// encoded are the members that have a text which is not UTF-8 or has control characters, in base64.
 type encoded struct {
 	Holding [][]byte `json:"holding_b64"`
 	Trace   []byte   `json:"trace_b64"`
@@ -88,8 +85,7 @@ const (
 	markJSON = `\u0000base64\u0000`
 )
 
-// Encode returns m as the JSON object that is kept beside the lock. Empty texts
-// and zero numbers are left out.
+// Encode returns m as the JSON object that is kept beside the lock. Empty texts and zero numbers are left out.
 func (m *Meta) Encode() string {
 	w, marked := *m, false
 	for _, text := range []*string{&w.Trace, &w.App, &w.Host, &w.Class, &w.Purpose} {
@@ -120,22 +116,20 @@ func printable(text string) bool {
 	return utf8.ValidString(text) && !strings.ContainsFunc(text, unicode.IsControl)
 }
 
-// Tail returns what a holder hands to the scripts: [Meta.Encode] from the member
-// "id" on, without what the scripts write before it.
+// Tail returns what a holder hands to the scripts: [Meta.Encode] from the member "id" on, without what the scripts
+// write before it.
 func (m *Meta) Tail() string {
 	t := *m
 	t.Fence, t.Acquired, t.Offered, t.Free, t.Renewed, t.Progress, t.Lost = 0, 0, 0, 0, 0, 0, nil
 	return t.Encode()[1:]
 }
 
-// timedFence is the least fence that can be a time in µs: of 2001, the first of
-// sixteen digits.
+// timedFence is the least fence that can be a time in µs: of 2001, the first of sixteen digits.
 const timedFence = 1e15
 
-// Decode reads metadata. It keeps what it can read even when it also returns an
-// error, which wraps [ErrMalformed] and names every member that it could not
-// read. Members that it does not know are ignored, and a later version is no
-// error. It never returns nil.
+// Decode reads metadata. It keeps what it can read even when it also returns an error, which wraps [ErrMalformed]
+// and names every member that it could not read. Members that it does not know are ignored, and a later version is
+// no error. It never returns nil.
 func Decode(text string) (*Meta, error) {
 	var w struct {
 		Meta
@@ -220,8 +214,8 @@ type Lost struct {
 	Offered  bool  // it was handed over, and never confirmed
 }
 
-// MarshalText returns "<id> <holder> <fence> <deadline>", "-" for what is not
-// known, and " offered" behind it. It is one text because the scripts write it.
+// MarshalText returns "<id> <holder> <fence> <deadline>", "-" for what is not known, and " offered" behind it. It
+// is one text because the scripts write it.
 func (l Lost) MarshalText() ([]byte, error) {
 	text := fmt.Appendf(nil, "%s %s %d %d", dash(l.ID), dash(l.Holder), l.Fence, l.Deadline)
 	if l.Offered {

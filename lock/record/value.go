@@ -16,13 +16,12 @@ const (
 // valueMark opens the value of every lock of this format.
 const valueMark = "ls2:"
 
-// Value returns the value of a lock: "ls2:<id>:<secret>". The id may be shown
-// to anyone, the secret is what makes the value a token; neither may contain a
-// colon, a space or a control character.
+// Value returns the value of a lock: "ls2:<id>:<secret>". The id may be shown to anyone, the secret is what makes
+// the value a token; neither may contain a colon, a space or a control character.
 func Value(id, secret string) string { return valueMark + id + ":" + secret }
 
-// ParseValue returns the acquisition id in a lock's value, or false when value
-// is not of this format. It never returns the secret.
+// ParseValue returns the acquisition id in a lock's value, or false when value is not of this format. It never
+// returns the secret.
 func ParseValue(value []byte) (id string, ok bool) {
 	rest, found := bytes.CutPrefix(value, []byte(valueMark))
 	head, secret, _ := bytes.Cut(rest, []byte{':'})
@@ -32,8 +31,8 @@ func ParseValue(value []byte) (id string, ok bool) {
 	return string(head), true
 }
 
-// plain says that b is not empty and all printable ASCII without space and
-// colon, which is what an id or a secret consists of.
+// plain says that b is not empty and all printable ASCII without space and colon, which is what an id or a secret
+// consists of.
 func plain(b []byte) bool {
 	return len(b) > 0 && !bytes.ContainsFunc(b, func(c rune) bool { return c <= ' ' || c >= 0x7f || c == ':' })
 }
@@ -66,8 +65,8 @@ func (m Message) String() string {
 	}
 }
 
-// ParseMessage is the inverse of [Message.String]. Words behind are ignored, and
-// kinds that it does not know are not ok: later versions may say more.
+// ParseMessage is the inverse of [Message.String]. Words behind are ignored, and kinds that it does not know are
+// not ok: later versions may say more.
 func ParseMessage(text string) (m Message, ok bool) {
 	words := append(strings.SplitN(text, " ", 5), "", "", "")
 	m.Kind, m.ID = words[0], words[1]
@@ -88,21 +87,18 @@ func ParseMessage(text string) (m Message, ok bool) {
 	return m, true
 }
 
-// Turn is how long the head of the queue has to take a free lock before the next
-// one may.
+// Turn is how long the head of the queue has to take a free lock before the next one may.
 const Turn = 150 * time.Millisecond
 
-// WaiterLife is how long a waiter is believed to live after it wrote its record,
-// which it does each second; WaiterGrace how long the records of a lock's waiters
-// outlive the last one that was due.
+// WaiterLife is how long a waiter is believed to live after it wrote its record, which it does each second;
+// WaiterGrace how long the records of a lock's waiters outlive the last one that was due.
 const (
 	WaiterLife  = 3 * time.Second
 	WaiterGrace = 5 * time.Second
 )
 
-// Waiter is one that waits for a lock: a field of the waiters hash
-// ([KindWaiter]), named by its acquisition id, which is a member of the sorted
-// set [KindQueue] with Since as its score.
+// Waiter is one that waits for a lock: a field of the waiters hash ([KindWaiter]), named by its acquisition id,
+// which is a member of the sorted set [KindQueue] with Since as its score.
 type Waiter struct {
 	Session  string // logical thread of work; "" for none
 	Instance string // process; "" for none
@@ -110,15 +106,13 @@ type Waiter struct {
 	Until    int64  // ms of server time: past this it is dead unless it writes again
 }
 
-// Encode returns "<session> <instance> <since> <until>", "-" for what is not
-// known. The acquire script writes more behind it: what a release needs to hand
-// the lock to the waiter, its secret among it.
+// Encode returns "<session> <instance> <since> <until>", "-" for what is not known. The acquire script writes more
+// behind it: what a release needs to hand the lock to the waiter, its secret among it.
 func (w Waiter) Encode() string {
 	return fmt.Sprintf("%s %s %d %d", dash(w.Session), dash(w.Instance), w.Since, w.Until)
 }
 
-// ParseWaiter is the inverse of [Waiter.Encode]. Words behind the fourth are
-// ignored. Errors wrap [ErrMalformed].
+// ParseWaiter is the inverse of [Waiter.Encode]. Words behind the fourth are ignored. Errors wrap [ErrMalformed].
 func ParseWaiter(text string) (Waiter, error) {
 	var w Waiter
 	words := strings.Split(clip(text, MaxText), " ")

@@ -20,7 +20,8 @@ func (i instant) until(u instant) time.Duration {
 }
 
 // later and earlier return the later and the earlier one of two deadlines, each clock on its own.
-func (i instant) later(u instant) instant   { return instant{max(i.mono, u.mono), max(i.wall, u.wall)} }
+func (i instant) later(u instant) instant { return instant{max(i.mono, u.mono), max(i.wall, u.wall)} }
+
 func (i instant) earlier(u instant) instant { return instant{min(i.mono, u.mono), min(i.wall, u.wall)} }
 
 // clock reads both clocks. Its one field is replaced in tests.

@@ -5,6 +5,7 @@ import (
 	"encoding/base32"
 	"os"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -86,16 +87,14 @@ func (c *Client) request(key string, lease Lease, s *session, waits bool) *reque
 		b = appendRandom(b)
 		proof = b[tail:]
 	}
-	waiter, from, to := len(b), 0, 0
+	waiter := len(b)
 	if waits && c.backend == nil {
-		b, from, to = c.appendWaiter(b, r, proof, r.began)
+		b = c.appendWaiter(b, r, proof, r.began)
 	}
 	all := string(b)
 	r.value, r.tail, r.proof, p.waiter = all[:value], all[value:tail], all[tail:waiter], all[waiter:]
 	r.id = r.value[len(valueMark):][:idLength]
-	if r.proof != "" {
-		r.nonce = all[from:to]
-	}
+	r.nonce = nonceOf(p.waiter)
 	ttl := lease.TTL.Milliseconds()
 	p.num = [...]int64{ttl, ttl + record.Grace.Milliseconds()}
 	p.args = [...]any{&r.value, &r.id, &p.num[0], &p.num[1], &r.tail, noWaiter}
@@ -119,21 +118,16 @@ func (c *Client) attempted(r *request) []any {
 	if r.since == 0 {
 		return r.args
 	}
+	waiter := string(c.appendWaiter(nil, r, []byte(r.proof), c.clock.now()))
+	r.nonce = nonceOf(waiter)
 	args := append(make([]any, 0, len(r.args)), r.args...)
-	text, from, to := c.appendWaiter(nil, r, []byte(r.proof), c.clock.now())
-	waiter := string(text)
-	if r.proof != "" {
-		r.nonce = waiter[from:to]
-	}
 	args[argWaiter] = waiter
 	return args
 }
 
-// appendWaiter appends the sixth argument of acquire.lua for an attempt that is sent after now, and returns where
-// in it the nonce is.
-func (c *Client) appendWaiter(b []byte, r *request, proof []byte, now instant) (text []byte, from, to int) {
+// appendWaiter appends the sixth argument of acquire.lua for an attempt that is sent after now.
+func (c *Client) appendWaiter(b []byte, r *request, proof []byte, now instant) []byte {
 	b = append(strconv.AppendInt(b, r.since, 10), ' ')
-	from = len(b)
 	if len(proof) == 0 {
 		b = append(b, '-')
 	} else {
@@ -141,13 +135,19 @@ func (c *Client) appendWaiter(b []byte, r *request, proof []byte, now instant) (
 		r.marked = now
 		b = strconv.AppendInt(append(b, proof...), int64(r.nonces), 10)
 	}
-	to = len(b)
 	session := "-"
 	if r.session != nil {
 		session = r.session.id
 	}
 	b = append(append(b, ' '), session...)
-	return append(append(b, ' '), c.instance...), from, to
+	return append(append(b, ' '), c.instance...)
+}
+
+// nonceOf returns the nonce in what appendWaiter has appended; empty for none.
+func nonceOf(waiter string) string {
+	_, rest, _ := strings.Cut(waiter, " ")
+	nonce, _, _ := strings.Cut(rest, " ")
+	return strings.TrimPrefix(nonce, "-")
 }
 
 // tails are the metadata of leases from behind the id on, by lease without its trace: equal leases have equal ones.

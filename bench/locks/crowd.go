@@ -31,13 +31,13 @@ type crowd struct {
 type member struct {
 	cmd    *exec.Cmd
 	input  io.WriteCloser
-	report report
+	report memberReport
 	err    error
 }
 
-// report lists the holds of a member. Times are in ns since 1970, by the clock
+// memberReport lists the holds of a member. Times are in ns since 1970, by the clock
 // that the processes of a machine share.
-type report struct {
+type memberReport struct {
 	// Holds are wanted, acquired, releasing and released of each hold.
 	Holds [][4]int64 `json:"holds"`
 	// Waiting is when the wait began that the end cut off; 0 for none.
@@ -174,7 +174,7 @@ func want(args []string, stdin io.Reader, stdout io.Writer) (err error) {
 	if err != nil {
 		return err
 	}
-	r := report{Holds: make([][4]int64, 0, 1<<14)}
+	r := memberReport{Holds: make([][4]int64, 0, 1<<14)}
 	if err := r.hold(ctx, l, args[4], pause); err != nil {
 		return err
 	}
@@ -187,7 +187,7 @@ func want(args []string, stdin io.Reader, stdout io.Writer) (err error) {
 }
 
 // hold takes the lock over and over until ctx ends.
-func (r *report) hold(ctx context.Context, l locker, name string, pause time.Duration) error {
+func (r *memberReport) hold(ctx context.Context, l locker, name string, pause time.Duration) error {
 	now := func() int64 { return time.Now().UnixNano() }
 	for ctx.Err() == nil {
 		wanted := now()

@@ -24,12 +24,15 @@ local function remove(id)
 end
 
 if not ours then
+  if type(value) == 'table' and not string.find(value.err, 'WRONGTYPE', 1, true) then return value end
   local id = string.match(ARGV[1], '^ls2:(.-):') or ''
-  for _, reply in ipairs({value, remove(id)}) do
-    if type(reply) == 'table' and not string.find(reply.err, 'WRONGTYPE', 1, true) then return reply end
+  local rank = redis.pcall('ZRANK', queue, id)
+  if type(rank) == 'number' then
+    local left = remove(id)
+    if type(left) == 'table' then return left end
   end
   if value then return -1 end
-  if ids[1] ~= id then return 0 end
+  if rank ~= 0 then return 0 end
   ids = redis.pcall('ZRANGE', queue, 0, 1) -- the turn of the next one
 end
 

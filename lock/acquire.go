@@ -13,34 +13,28 @@ import (
 	"github.com/locksteward/locksteward/lock/record"
 )
 
-// Acquire takes the lock key. If another has it, Acquire waits in the lock's
-// queue: first come, first served, among the waiters that live. A release hands
-// the lock to the first of them. A deadline of ctx is minded at once, a
-// cancellation while a reply is awaited when that is there, which takes
-// Options.Timeout at most; Acquire leaves the queue before it returns, within
-// 100 ms of a deadline. The handle's context derives from ctx.
+// Acquire takes the lock key. If another has it, Acquire waits in the lock's queue: first come, first served, among
+// the waiters that live. A release hands the lock to the first of them. A deadline of ctx is minded at once, a
+// cancellation while a reply is awaited when that is there, which takes Options.Timeout at most; Acquire leaves the
+// queue before it returns, within 100 ms of a deadline. The handle's context derives from ctx.
 //
-// Errors: [ErrInvalid] for bad arguments, before anything is sent; [ErrHeld] (a
-// [*HeldError]) when ctx or Lease.Wait ended the waiting, and then also the
-// cause of ctx; a [*ServerError] for an error reply; [ErrUnknown] when no reply
-// came, also to who leaves the queue, [ErrTooLate] when it came too late (in both
-// cases the lock, should it have been taken, is given back in the background);
-// [ErrClosed].
+// Errors: [ErrInvalid] for bad arguments, before anything is sent; [ErrHeld] (a [*HeldError]) when ctx or
+// Lease.Wait ended the waiting, and then also the cause of ctx; a [*ServerError] for an error reply; [ErrUnknown]
+// when no reply came, also to who leaves the queue, [ErrTooLate] when it came too late (in both cases the lock,
+// should it have been taken, is given back in the background); [ErrClosed].
 func (c *Client) Acquire(ctx context.Context, key string, lease Lease) (*Handle, error) {
 	return c.acquire(ctx, key, lease, true)
 }
 
-// TryAcquire takes the lock key or says at once who has it, or that others wait
-// for it: nobody overtakes the queue. Errors are those of [Client.Acquire].
+// TryAcquire takes the lock key or says at once who has it, or that others wait for it: nobody overtakes the queue.
+// Errors are those of [Client.Acquire].
 func (c *Client) TryAcquire(ctx context.Context, key string, lease Lease) (*Handle, error) {
 	return c.acquire(ctx, key, lease, false)
 }
 
-// Do runs f while it holds the lock key, and releases it. f should do its work
-// under the context it is given, which ends when the lock is lost, and hand the
-// fence to what it writes to. The error joins that of f and, if the lock was
-// lost before f returned, a [*LostError]: then f did not run alone to its end,
-// whatever it says.
+// Do runs f while it holds the lock key, and releases it. f should do its work under the context it is given, which
+// ends when the lock is lost, and hand the fence to what it writes to. The error joins that of f and, if the lock
+// was lost before f returned, a [*LostError]: then f did not run alone to its end, whatever it says.
 func (c *Client) Do(ctx context.Context, key string, lease Lease, f func(ctx context.Context, fence int64) error) (err error) {
 	h, err := c.Acquire(ctx, key, lease)
 	if err != nil {
@@ -64,80 +58,61 @@ type verdict struct {
 	began  instant // the hold counts from here
 	lease  time.Duration
 	fence  int64
-	holder Holder
+	holder *record.Meta
 	left   time.Duration // of the lease of another, at seen; negative: no TTL
 	seen   time.Time
-	// queued says that the lock is free, but others are before: worth a look
-	// after left.
-	queued bool
-	rank   int // place in the queue; -1 for none
+	queued bool // the lock is free, but others are before: worth a look after left
+	rank   int  // place in the queue; -1 for none
 }
 
 func (c *Client) acquire(ctx context.Context, key string, lease Lease, waits bool) (h *Handle, err error) {
-	if err := c.validate(key, lease); err != nil {
+	err = lease.validate(key, c.opts)
+	if c.backend != nil {
+		err = errors.Join(err, c.backend.CheckTTL(lease.TTL))
+	}
+	switch {
+	case err != nil:
+	case ctx.Err() != nil:
+		err = why(ctx)
+	case !c.enter():
+		err = ErrClosed
+	}
+	if err != nil {
 		return nil, fmt.Errorf("acquire lock %q: %w", clip(key), err)
-	}
-	if err := ctx.Err(); err != nil {
-		return nil, fmt.Errorf("acquire lock %q: %w", key, why(ctx))
-	}
-	if !c.enter() {
-		return nil, fmt.Errorf("acquire lock %q: %w", key, ErrClosed)
 	}
 	defer c.wg.Done()
 	c.begin()
 	end := c.trace(ctx, "acquire", key, &lease)
 	s := sessionOf(ctx)
-	if s != nil {
-		leave, err := s.enter(ctx, c, key)
-		if err != nil {
-			end(nil, false, err)
-			return nil, err
-		}
-		defer leave()
-		if held := s.find(c, key); held != nil {
-			began := c.clock.now()
-			h, err := c.reenter(ctx, held, lease)
-			kind := EventReentered
-			if err != nil {
-				kind = EventAcquireFailed
-			}
-			held.emit(kind, c.took(began), err)
-			end(held, false, err)
-			return h, err
-		}
+	leave, err := s.enter(ctx, c, key)
+	if err != nil {
+		end(nil, false, err)
+		return nil, err
 	}
-	r := c.request(key, lease, s, waits)
-	h, err = c.obtain(ctx, r)
-	kind := EventAcquired
+	defer leave()
+	began := c.clock.now()
+	e := Event{Kind: EventAcquired, Key: key, Class: lease.Class, Trace: lease.Trace}
+	if held := s.find(c, key); held != nil {
+		h, err = c.reenter(ctx, held, lease)
+		e = held.event(EventReentered, 0, nil)
+	} else {
+		r := c.request(key, lease, s, waits)
+		h, err = c.obtain(ctx, r)
+		e.ID, e.Contended = r.id, r.contended
+	}
 	switch {
 	case errors.Is(err, ErrHeld):
-		kind = EventHeld
+		e.Kind = EventHeld
 	case err != nil:
-		kind = EventAcquireFailed
-	default:
-		end(h.hold, r.contended, nil)
+		e.Kind = EventAcquireFailed
 	}
-	if err != nil {
-		end(nil, r.contended, err)
-	}
-	c.emit(Event{
-		Kind: kind, Key: key, Class: lease.Class, ID: r.id, Trace: lease.Trace,
-		Took: c.took(r.began), Contended: r.contended, Err: err,
-	})
+	e.Took, e.Err = c.took(began), err
+	end(h, e.Contended, err)
+	c.emit(e)
 	return h, err
 }
 
-// validate reports all problems of an acquire at once, before anything is sent.
-func (c *Client) validate(key string, lease Lease) error {
-	err := lease.validate(key, c.opts)
-	if c.backend != nil {
-		err = errors.Join(err, c.backend.CheckTTL(lease.TTL))
-	}
-	return err
-}
-
-// obtain asks, or waits, for the lock, and leaves nothing behind if it does not
-// get it.
+// obtain asks, or waits, for the lock, and leaves nothing behind if it does not get it.
 func (c *Client) obtain(ctx context.Context, r *request) (*Handle, error) {
 	ask := c.wait
 	if !r.waits {
@@ -155,23 +130,9 @@ func (c *Client) obtain(ctx context.Context, r *request) (*Handle, error) {
 		err = c.resign(ctx, r, err)
 	}
 	if err != nil && (v.taken || r.open || r.stray) {
-		c.giveBack(r)
+		c.clean(&r.token, r.lease, 0, r.open || r.stray)
 	}
 	return h, err
-}
-
-// giveBack frees what r took or may have taken: in the background, or before it
-// returns when the client is being closed.
-func (c *Client) giveBack(r *request) {
-	if c.ctx.Err() == nil {
-		c.clean(&r.token, r.lease, 0, r.open || r.stray)
-		return
-	}
-	kind, err := EventCleaned, c.free(context.Background(), min(c.opts.Timeout, time.Second), &r.token, false)
-	if _, ours := errors.AsType[notOurs](err); err != nil && !ours {
-		kind = EventCleanFailed
-	}
-	c.emit(Event{Kind: kind, Key: r.key, Class: r.lease.Class, ID: r.id, Err: err})
 }
 
 // handle makes a handle of a lock that was taken, if it is still worth having.
@@ -190,9 +151,7 @@ func (c *Client) handle(ctx context.Context, r *request, v verdict) (*Handle, er
 		h.hold.end(ErrClosed)
 		return nil, fmt.Errorf("acquire lock %q: %w", r.key, ErrClosed)
 	}
-	if r.session != nil {
-		r.session.add(h.hold)
-	}
+	r.session.add(h.hold)
 	if v.lease < r.lease.TTL {
 		h.hold.confirmAt = now.add(min(confirmAfter, now.until(until)/5))
 	}
@@ -201,27 +160,25 @@ func (c *Client) handle(ctx context.Context, r *request, v verdict) (*Handle, er
 }
 
 func (c *Client) heldError(r *request, v verdict, cause error) error {
-	e := &HeldError{Key: r.key, Holder: v.holder, Queued: v.queued, Err: cause}
+	e := &HeldError{Key: r.key, Queued: v.queued, Err: cause}
+	if v.holder != nil {
+		e.Holder = *v.holder
+	}
 	if v.left >= 0 && !v.queued {
 		e.Until = v.seen.Add(v.left)
 	}
 	return e
 }
 
-// attempt asks once for the lock. What fails without an effect, or with an
-// unknown one, it asks again for up to Options.Timeout: the request is
-// idempotent. From one server the last answer may take as long again; an attempt
-// at a majority, whose parts have bounds of their own, ends within that time.
+// attempt asks once for the lock. What fails without an effect, or with an unknown one, it asks again for up to
+// Options.Timeout: the request is idempotent. From one server the last answer may take as long again; an attempt at
+// a majority, whose parts have bounds of their own, ends within that time.
 func (c *Client) attempt(ctx context.Context, r *request) (verdict, error) {
 	args := c.attempted(r)
 	// A reply that comes later than this is of no use.
 	useful := r.lease.TTL - drift(r.lease.TTL) - least(r.lease.TTL)
 	var giveUp instant
 	for n := 0; ; n++ {
-		if n > 0 && c.backend != nil {
-			c.again(r)
-			args = c.attempted(r)
-		}
 		sent := c.clock.now()
 		if n == 0 {
 			giveUp = sent.add(c.opts.Timeout)
@@ -229,6 +186,10 @@ func (c *Client) attempt(ctx context.Context, r *request) (verdict, error) {
 		patience := min(c.opts.Timeout, useful)
 		if c.backend != nil {
 			patience = min(patience, sent.until(giveUp))
+			if n > 0 {
+				c.again(r)
+				args = c.attempted(r)
+			}
 		}
 		reply, err := c.roundTrip(ctx, patience, acquireScript, r.keys, args)
 		if err == nil {
@@ -247,16 +208,17 @@ func (c *Client) attempt(ctx context.Context, r *request) (verdict, error) {
 		if ctx.Err() != nil {
 			return verdict{}, fmt.Errorf("acquire lock %q: %w", r.key, why(ctx))
 		}
-		// A reply that is late for the lease will be as late the next time.
-		late := effect == backend.EffectUnknown && useful < c.opts.Timeout && c.clock.now().mono-sent.mono >= useful
 		if c.ctx.Err() != nil {
 			return verdict{}, fmt.Errorf("%w: %w", failure, ErrClosed)
 		}
-		rest, left := retry.Backoff(n, 10*time.Millisecond, 300*time.Millisecond), c.clock.now().until(giveUp)
+		now := c.clock.now()
+		rest, left := retry.Backoff(n, 10*time.Millisecond, 300*time.Millisecond), now.until(giveUp)
 		if c.backend != nil {
 			left -= c.backend.Spare(r.lease.TTL)
 			rest = min(rest, left)
 		}
+		// A reply that is late for the lease will be as late the next time.
+		late := effect == backend.EffectUnknown && useful < c.opts.Timeout && now.mono-sent.mono >= useful
 		lied := c.backend == nil && respcheck.Lied(err) // it will hardly say something else
 		if effect == backend.EffectNone || late || lied || left <= 0 {
 			return verdict{}, failure
@@ -273,17 +235,15 @@ func (c *Client) answer(r *request, sent instant, reply any) (verdict, error) {
 	state, _ := transport.At(list, 0).(int64)
 	fence, taken := reply.(string)
 	switch {
-	case taken:
-		return verdict{taken: true, sent: sent, began: sent, lease: r.lease.TTL, fence: transport.Number(fence)}, nil
 	case len(list) >= 2 && state == 2:
 		// Taken by an attempt whose reply was lost, or given by a release.
 		if r.open || r.stray || r.nonce == "" {
 			sent = r.base
 		}
-		return verdict{taken: true, sent: sent, began: sent, lease: r.lease.TTL, fence: transport.Number(list[1])}, nil
+		fence, taken = transport.Text(list[1]), true
 	case len(list) >= 4 && (state == 0 || state == 3):
-		// An attempt whose reply was lost had no effect before this one. It may
-		// be under way still, and then takes effect after it.
+		// An attempt whose reply was lost had no effect before this one. It may be under way still, and then takes
+		// effect after it.
 		r.stray = r.stray || r.open
 		r.contended = true
 		r.open = false
@@ -291,36 +251,21 @@ func (c *Client) answer(r *request, sent instant, reply any) (verdict, error) {
 		if since := transport.Number(list[3]); since > 0 {
 			r.since = since
 		}
+		// What is malformed in the metadata is left out.
+		holder, _ := record.Decode(transport.Text(transport.At(list, 4)))
 		return verdict{
 			left: time.Duration(transport.Number(list[1])) * time.Millisecond, seen: time.Now(), rank: int(transport.Number(list[2])),
-			queued: state == 3, holder: holderOf(list),
+			queued: state == 3, holder: holder,
 		}, nil
-	default:
+	}
+	if !taken {
 		r.open = true
 		return verdict{}, fmt.Errorf("acquire lock %q: %w: reply of an unknown form", r.key, ErrUnknown)
 	}
+	return verdict{taken: true, sent: sent, began: sent, lease: r.lease.TTL, fence: transport.Number(fence)}, nil
 }
 
-// holderOf reads the metadata in {0, PTTL, rank, arrival, metadata}; empty if
-// there is none. What is malformed is left out.
-func holderOf(list []any) Holder {
-	metadata := transport.Text(transport.At(list, 4))
-	if metadata == "" {
-		return Holder{}
-	}
-	m, _ := record.Decode(metadata)
-	h := Holder{
-		ID: m.ID, Instance: m.Instance, App: m.App, Host: m.Host, PID: m.PID, Session: m.Session,
-		Class: m.Class, Purpose: m.Purpose, Fence: m.Fence,
-	}
-	if m.Acquired > 0 {
-		h.Acquired = time.UnixMilli(m.Acquired)
-	}
-	return h
-}
-
-// why is the cause of ctx's end, which says too that it was cancelled or timed
-// out.
+// why is the cause of ctx's end, which says too that it was cancelled or timed out.
 func why(ctx context.Context) error {
 	cause, err := context.Cause(ctx), ctx.Err()
 	if errors.Is(cause, err) {

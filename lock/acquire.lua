@@ -1,6 +1,5 @@
--- Takes a lock, writes its metadata and makes its fence: all of it or nothing. A
--- waiter that cannot have the lock is put into the queue. A repeat of the same
--- request answers as the first one did.
+-- Takes a lock, writes its metadata and makes its fence: all of it or nothing. A waiter that cannot have the lock
+-- is put into the queue. A repeat of the same request answers as the first one did.
 --
 -- KEYS:    1 lock · 2 metadata · 3 fence counter of the slot · 4 queue · 5 waiters
 -- ARGV:    1 value of the lock · 2 acquisition id · 3 TTL in ms · 4 TTL of the metadata in ms
@@ -17,45 +16,35 @@ local TURN, LIFE = 150, 3000 -- ms: record.Turn, record.WaiterLife
 local lock, hold, counter, queue, waiters = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local id = ARGV[2]
 
--- The server's time in µs. From 2001 to 2286 it has sixteen digits, and texts of
--- one length compare as their numbers do.
+-- The server's time in µs. From 2001 to 2286 it has sixteen digits, and texts of one length compare as their
+-- numbers do.
 local now = redis.call('TIME')
-local fence = now[2]
-if #fence < 6 then fence = string.rep('0', 6 - #fence) .. fence end
-fence = now[1] .. fence
+local fence = now[1] .. string.rep('0', 6 - #now[2]) .. now[2]
 
--- Takes the lock and its metadata back. Where DEL is refused, SET still is not.
-local function undo()
-  local denied
-  for _, key in ipairs({lock, hold}) do
-    local reply = redis.pcall('DEL', key)
-    if type(reply) == 'table' and reply.err then
-      denied = reply
-      redis.pcall('SET', key, '', 'PX', 1)
-    end
-  end
-  return denied
-end
-
--- Most acquires meet a free lock that left nothing behind. A queue never stands
--- without metadata, so that this cannot overtake one.
+-- Most acquires meet a free lock that left nothing behind. A queue never stands without metadata, so that this
+-- cannot overtake one.
 local refused = redis.pcall('SET', lock, ARGV[1], 'NX', 'PX', ARGV[3])
-if refused and refused.ok then
-  refused = nil
-  local old = redis.pcall('SET', counter, fence, 'GET')
-  local failed
+local taken, old, failed = refused and refused.ok
+if taken then
+  old = redis.pcall('SET', counter, fence, 'GET')
   if not old or type(old) == 'string' and #old == 16 and old < fence and not string.find(old, '%D') then
     local reply = redis.pcall('SET', hold, '{"fence":"' .. fence .. '",' .. ARGV[5], 'NX', 'PX', ARGV[4])
     if reply and reply.ok then return fence end
     failed = reply
   end
-  if old then
-    if type(old) == 'string' then redis.pcall('SET', counter, old) end
-  else
-    redis.pcall('DEL', counter)
-  end
-  local denied = redis.pcall('DEL', lock)
-  if type(denied) ~= 'table' then denied = nil else redis.pcall('SET', lock, '', 'PX', 1) end
+end
+
+-- Deletes a key, and returns an error. Where DEL is refused, SET still is not.
+local function drop(key)
+  local reply = redis.pcall('DEL', key)
+  if type(reply) ~= 'table' then return nil end
+  redis.pcall('SET', key, '', 'PX', 1)
+  return reply
+end
+
+if taken then
+  if not old then redis.pcall('DEL', counter) elseif type(old) == 'string' then redis.pcall('SET', counter, old) end
+  local denied = drop(lock)
   if failed or denied then return failed or denied end
 end
 
@@ -63,11 +52,8 @@ local us, ms = tonumber(fence), tonumber(string.sub(fence, 1, -4))
 local function int(n) return string.format('%.0f', n) end
 
 -- The waiter of this request.
-local arrival, nonce, who
-if ARGV[6] ~= '' then
-  arrival, nonce, who = string.match(ARGV[6], '^(%d+) (%S+) (%S+ %S+)$')
-  if not arrival then return redis.error_reply('ERR the sixth argument does not describe a waiter') end
-end
+local arrival, nonce, who = string.match(ARGV[6], '^(%d+) (%S+) (%S+ %S+)$')
+if ARGV[6] ~= '' and not who then return redis.error_reply('ERR the sixth argument does not describe a waiter') end
 
 -- Removes one from the queue.
 local function remove(one)
@@ -75,36 +61,30 @@ local function remove(one)
   redis.pcall('HDEL', waiters, one)
 end
 
--- Puts this waiter into the queue, or says that it is still alive; returns its
--- rank and arrival. A failure has no effect on the reply: who is not in the queue
--- tries again by itself.
+-- Puts this waiter into the queue, or says that it is still alive; returns its rank and arrival. A failure has no
+-- effect on the reply: who is not in the queue tries again by itself.
 local function enqueue()
   if not who then return -1, 0 end
-  local since, rank = tonumber(arrival), false
-  if since > 0 then rank = redis.pcall('ZRANK', queue, id) end
+  local since = tonumber(arrival)
+  local rank = since > 0 and redis.pcall('ZRANK', queue, id)
   if type(rank) ~= 'number' then
-    local new = since == 0
-    if new then
-      -- Two arrivals are never equal, even if the clock was set back.
-      since = us
+    if since == 0 then -- two arrivals are never equal, even if the clock was set back
       local last = redis.pcall('ZRANGE', queue, -1, -1, 'WITHSCORES')
-      if last[2] and tonumber(last[2]) >= since then since = tonumber(last[2]) + 1 end
+      since = math.max(us, (tonumber(last[2]) or 0) + 1)
     end
     -- It keeps its place if the reply to its first attempt was lost.
     if redis.pcall('ZADD', queue, 'NX', since, id) == 0 then since = tonumber(redis.pcall('ZSCORE', queue, id)) or since end
     rank = redis.pcall('ZRANK', queue, id)
   end
   -- With this a release can take the lock for the waiter.
-  local text = who .. ' ' .. int(since) .. ' ' .. int(ms + LIFE) .. ' ' .. math.min(TURN, tonumber(ARGV[3])) .. ' ' ..
-    nonce .. ' ' .. ARGV[1] .. ' ' .. ARGV[5]
-  local replies = {
+  local text = table.concat({who, int(since), int(ms + LIFE), math.min(TURN, tonumber(ARGV[3])), nonce, ARGV[1], ARGV[5]}, ' ')
+  for _, reply in ipairs({
+    rank,
     redis.pcall('HSET', waiters, id, text),
     redis.pcall('PEXPIRE', waiters, LIFE + 5000),
     redis.pcall('PEXPIRE', queue, LIFE + 5000),
-    rank or redis.error_reply(''),
-  }
-  for i = 1, 4 do
-    if type(replies[i]) ~= 'number' then
+  }) do
+    if type(reply) ~= 'number' then
       remove(id)
       return -1, 0
     end
@@ -112,16 +92,15 @@ local function enqueue()
   return rank, since
 end
 
-local value = redis.pcall('GET', lock)
-local text = redis.pcall('GET', hold)
-
--- The error for a key that cannot be read.
+-- Returns the error of a reply for a key that cannot be read.
 local function unreadable(reply, what)
+  if type(reply) ~= 'table' or not reply.err then return nil end
   if not string.find(reply.err, 'WRONGTYPE', 1, true) then return reply end
   return redis.error_reply('WRONGTYPE the ' .. what .. ' key holds another type')
 end
-if type(value) == 'table' then return unreadable(value, 'lock') end
 
+local value, text = redis.pcall('GET', lock), redis.pcall('GET', hold)
+if type(value) == 'table' then return unreadable(value, 'lock') end
 if value and value ~= ARGV[1] then
   if string.sub(value, 1, 4) == 'ls1:' then
     return redis.error_reply('FORMAT the lock is held in wire format 1, which this version neither waits for nor overwrites')
@@ -130,16 +109,12 @@ if value and value ~= ARGV[1] then
   return {0, redis.call('PTTL', lock), rank, since, type(text) == 'string' and text or ''}
 end
 
--- A script does not roll back, so that everything that can be wrong is looked at
--- before the first write.
-if refused then return refused end
-if type(text) == 'table' then return unreadable(text, 'metadata') end
-local stored = redis.pcall('GET', counter)
-if type(stored) == 'table' then return unreadable(stored, 'fence') end
-local head = redis.pcall('ZRANGE', queue, 0, 0)
-if head.err then return unreadable(head, 'queue') end
-local size = redis.pcall('HLEN', waiters)
-if type(size) == 'table' then return unreadable(size, 'waiters') end
+-- A script does not roll back, so that everything that can be wrong is looked at before the first write.
+if refused and not taken then return refused end
+local stored, head = redis.pcall('GET', counter), redis.pcall('ZRANGE', queue, 0, 0)
+local wrong = unreadable(text, 'metadata') or unreadable(stored, 'fence') or unreadable(head, 'queue') or
+  unreadable(redis.pcall('HLEN', waiters), 'waiters')
+if wrong then return wrong end
 
 -- A double counts exactly to 2^53; microseconds since 1970 are below until 2255.
 local function whole(digits)
@@ -147,18 +122,17 @@ local function whole(digits)
   return n and n < 9007199254740991 and n
 end
 local floor = whole(stored)
-if not floor then
-  return redis.error_reply('FENCE the counter of the slot is not a number that can grow')
-end
+if not floor then return redis.error_reply('FENCE the counter of the slot is not a number that can grow') end
 
--- What the metadata says of the hold before this one. A quote inside of a JSON
--- string is escaped, so that only a member's name can look like one.
+-- What the metadata says of the hold before this one. A quote inside of a JSON string is escaped, so that only a
+-- member's name can look like one.
 local function member(name)
   return text and (string.match(text, '"' .. name .. '":"?([^",}]*)'))
 end
 local before, earlier = member('id'), whole(member('fence')) or 0
+local offered = tonumber(member('offered'))
 if value and before == id then
-  if redis.call('PTTL', lock) < tonumber(ARGV[3]) or member('offered') then
+  if offered or redis.call('PTTL', lock) < tonumber(ARGV[3]) then
     redis.call('PEXPIRE', lock, ARGV[3])
     redis.pcall('SET', hold, '{"fence":"' .. int(earlier) .. '",' .. ARGV[5], 'PX', ARGV[4])
   end
@@ -167,35 +141,29 @@ end
 floor = math.max(floor, earlier)
 
 local free, lost = ms, ''
-if text and not value then
-  local offered = tonumber(member('offered'))
-  if before then
-    free = offered or (tonumber(member('renewed')) or tonumber(member('acquired')) or earlier / 1000) + (tonumber(member('ttl')) or 0)
-    local function word(part) return part and part ~= '' and string.gsub(string.sub(part, 1, 128), ' ', '_') or '-' end
-    lost = '"lost":"' .. word(before) .. ' ' .. word(member('instance')) .. ' ' .. int(earlier) .. ' ' .. int(free) ..
-      (offered and ' offered' or '') .. '",'
-  else
-    free = tonumber(member('free')) or ms
-  end
+if before and not value then
+  free = offered or (tonumber(member('renewed')) or tonumber(member('acquired')) or earlier / 1000) + (tonumber(member('ttl')) or 0)
+  local function word(part) return part and part ~= '' and string.gsub(string.sub(part, 1, 128), ' ', '_') or '-' end
+  lost = '"lost":"' .. word(before) .. ' ' .. word(member('instance')) .. ' ' .. int(earlier) .. ' ' .. int(free) ..
+    (offered and ' offered' or '') .. '",'
+elseif not value then
+  free = tonumber(member('free')) or ms
 end
 
--- The lock is free. It is the turn of the head of the queue; who is n places
--- behind it may come when n turns have lapsed, and passes those over who had
--- theirs.
+-- The lock is free. It is the turn of the head of the queue; who is n places behind it may come when n turns have
+-- lapsed, and passes those over who had theirs.
 local waiting = head[1] ~= nil
 if waiting and not value then
-  local place
   for _ = 1, 256 do
     head = head[1]
     if not head or head == id then break end
-    local record = redis.call('HGET', waiters, head)
-    local due = record and tonumber((string.match(record, '^%S+ %S+ %d+ (%d+)')))
-    if due and due >= ms then break end
+    local due = string.match(redis.call('HGET', waiters, head) or '', '^%S+ %S+ %d+ (%d+)')
+    if due and tonumber(due) >= ms then break end
     remove(head) -- dead
     head = redis.call('ZRANGE', queue, 0, 0)
   end
   if head and head ~= id then
-    place = redis.call('ZRANK', queue, id) or redis.call('ZCARD', queue)
+    local place = redis.call('ZRANK', queue, id) or redis.call('ZCARD', queue)
     local wait = place * TURN - math.max(0, ms - free)
     if wait > 0 then
       local rank, since = enqueue()
@@ -217,7 +185,8 @@ redis.call('SET', counter, fence)
 redis.call('SET', lock, ARGV[1], 'PX', ARGV[3])
 local reply = redis.pcall('SET', hold, '{"fence":"' .. fence .. '",' .. acquired .. lost .. ARGV[5], 'PX', ARGV[4])
 if reply.err then
-  undo()
+  drop(lock)
+  drop(hold)
   return reply
 end
 if waiting then remove(id) end

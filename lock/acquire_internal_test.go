@@ -72,7 +72,7 @@ func TestRetryBudget(t *testing.T) {
 					t.Errorf("got %v", err)
 				}
 				n, took := len(b.db.of("acquire")), time.Since(began)
-				if tc.many && (n < 5 || n > 60 || took > 2*DefaultTimeout) || !tc.many && (n != 1 || took != 0) {
+				if tc.many && (n < 5 || n > 60 || took > 2*defaultTimeout) || !tc.many && (n != 1 || took != 0) {
 					t.Errorf("%d attempts in %s", n, took)
 				}
 				time.Sleep(time.Minute) // the clean-up ends

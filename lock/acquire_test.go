@@ -154,7 +154,7 @@ func TestTryAcquireSaysWhoHolds(t *testing.T) {
 	}
 	if held.Holder.App != "first" || held.Holder.Host != "web-1" || held.Holder.PID != os.Getpid() ||
 		held.Holder.ID != h.ID() || held.Holder.Fence != h.Fence() || held.Holder.Purpose != "p" ||
-		held.Holder.Class != "c" || held.Holder.Instance != b.client.Instance() || held.Holder.Acquired.IsZero() {
+		held.Holder.Class != "c" || held.Holder.Instance != b.client.Instance() || held.Holder.Acquired == 0 {
 		t.Errorf("holder: %+v", held.Holder)
 	}
 	if left := time.Until(held.Until); left < 20*time.Second || left > 30*time.Second {
@@ -293,7 +293,8 @@ func TestWaiterPollsWhereNothingIsPushed(t *testing.T) {
 	b := setup(t, lock.Options{}, testredis.WithACL("app on >secret ~* resetchannels +@all"))
 	rdb := b.srv.ClientAs(t, "app", "secret")
 	events := &recorder{}
-	c := open(t, rdb, lock.Options{OnEvent: events.add})
+	c := open(t, rdb, lock.Options{})
+	c.Observe(events.add)
 	h := mustAcquire(t, c, "k", lease())
 	got := make(chan error, 1)
 	go func() {
@@ -372,7 +373,7 @@ func TestObserve(t *testing.T) {
 		t.Errorf("told after it was taken away: %+v", got)
 	}
 	if got := b.events.of(lock.EventReleased); len(got) != 1 {
-		t.Errorf("Options.OnEvent: %+v", got)
+		t.Errorf("another observer: %+v", got)
 	}
 }
 

@@ -45,7 +45,12 @@ func TestRenewalsGoTogether(t *testing.T) {
 	var renewed, failed, lost atomic.Int64
 	// Renewed each second, and none fails because the machine is busy for a while.
 	const ttl = 30 * time.Second
-	c, err := New(rdb, Options{RenewFraction: 1.0 / 30, OnEvent: func(e Event) {
+	c, err := New(rdb, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close() })
+	c.Observe(func(e Event) {
 		switch e.Kind {
 		case EventRenewed:
 			renewed.Add(1)
@@ -54,16 +59,12 @@ func TestRenewalsGoTogether(t *testing.T) {
 		case EventLost:
 			lost.Add(1)
 		}
-	}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = c.Close() })
+	})
 	sent := &pipes{}
 	c.server.Client().AddHook(sent)
 	holds := make([]*Handle, n)
 	for i := range holds {
-		if holds[i], err = c.Acquire(t.Context(), fmt.Sprintf("k%d", i), Lease{TTL: ttl}); err != nil {
+		if holds[i], err = c.Acquire(t.Context(), fmt.Sprintf("k%d", i), Lease{TTL: ttl, RenewFraction: 1.0 / 30}); err != nil {
 			t.Fatal(err)
 		}
 	}

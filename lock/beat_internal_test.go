@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/locksteward/locksteward/lock/internal/heartbeat"
 	"github.com/locksteward/locksteward/lock/internal/transport"
 	"github.com/locksteward/locksteward/lock/record"
 )
@@ -19,12 +20,11 @@ func TestEndWithHeartbeat(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBubble(t)
 		b.opts.EndWithHeartbeat = true
-		b.beatTimer = time.AfterFunc(record.HeartbeatTTL, b.lookAll)
 		var alive atomic.Bool
 		alive.Store(true)
 		b.db.answer = func(s *transport.Script, _ int) (any, error) {
 			switch {
-			case s != beatScript:
+			case s != heartbeat.Script:
 				return nil, nil // as a server that has the lock for us
 			case alive.Load():
 				return "1000", nil
@@ -33,7 +33,7 @@ func TestEndWithHeartbeat(t *testing.T) {
 			}
 		}
 		b.beaten(b.clock.now())
-		b.spawn(b.beat)
+		b.spawn(b.heart.Run)
 		h := b.take(t, Lease{TTL: time.Hour})
 		time.Sleep(time.Minute)
 		if err := h.Err(); err != nil {

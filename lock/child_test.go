@@ -43,19 +43,19 @@ func child(args []string) int {
 	rdb := redis.NewClient(opt)
 	defer rdb.Close()
 	o := lock.Options{App: "child"}
-	if slices.Contains(args[3:], childRenewals) {
-		o.OnEvent = func(e lock.Event) {
-			if e.Kind == lock.EventRenewed {
-				fmt.Println("renewed", e.Late)
-			}
-		}
-	}
 	c, err := lock.New(rdb, o)
 	if err != nil {
 		fmt.Println("error", err)
 		return 1
 	}
 	defer c.Close()
+	if slices.Contains(args[3:], childRenewals) {
+		c.Observe(func(e lock.Event) {
+			if e.Kind == lock.EventRenewed {
+				fmt.Println("renewed", e.Late)
+			}
+		})
+	}
 	h, err := c.Acquire(context.Background(), args[1], lock.Lease{TTL: ttl})
 	if err != nil {
 		fmt.Println("error", err)

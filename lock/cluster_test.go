@@ -76,7 +76,7 @@ func TestCluster(t *testing.T) {
 	channel := record.InstanceKey(record.DefaultPrefix, c.Instance())
 	testredis.Eventually(t, 10*time.Second, func() bool {
 		// Anywhere in the cluster: a forced release publishes at the lock's node.
-		cluster.NodeOf("k").Client(t).Publish(context.Background(), channel, record.LostMessage(h.ID()))
+		cluster.NodeOf("k").Client(t).Publish(context.Background(), channel, record.Message{Kind: record.MessageLost, ID: h.ID()}.String())
 		return h.Err() != nil
 	}, "forced release is told")
 	if r := lostReason(t, h, time.Second); r != lock.ReasonForced {

@@ -58,6 +58,10 @@ func (f *fakeDB) Eval(ctx context.Context, s *transport.Script, _ []string, args
 	return int64(1), nil
 }
 
+func (f *fakeDB) Delete(context.Context, string) error { return nil }
+
+func (f *fakeDB) Close() error { return nil }
+
 // plain follows the pointers that arguments are sent as.
 func plain(args []any) []any {
 	list := make([]any, len(args))
@@ -104,11 +108,12 @@ func newBubble(t *testing.T) *bubble {
 		i.mono += time.Duration(b.mono.Load())
 		return i
 	}}
-	o, err := Options{}.complete(10)
+	o, err := Options{}.complete()
 	if err != nil {
 		t.Fatal(err)
 	}
 	b.Client = newClient(o, b.db, clk)
+	b.start.Do(func() {}) // without heartbeat
 	t.Cleanup(func() {
 		if err := b.Close(); err != nil {
 			t.Error(err)

@@ -419,7 +419,7 @@ func TestGrantedMindsMarkAndTime(t *testing.T) {
 	} {
 		ago(tc.age)
 		r.trip = tc.trip
-		v, ok := b.granted(r, record.Grant{ID: "A", Fence: 7, Nonce: tc.mark})
+		v, ok := b.granted(r, record.Message{Kind: record.MessageHand, ID: "A", Fence: 7, Nonce: tc.mark})
 		if ok != tc.ok {
 			t.Errorf("%s: %t", name, ok)
 		}
@@ -439,7 +439,7 @@ func TestNextWaiterRefreshesItsRecord(t *testing.T) {
 	for try := 0; ; try++ {
 		<-time.After(record.Turn/2 + 10*time.Millisecond) // its last attempt is older than half a turn
 		asked, notified := h.spy.of(acquireScript), time.Now()
-		h.waiter.receive(record.TurnMessage(id, 1))
+		h.waiter.receive(record.Message{Kind: record.MessageTurn, ID: id, Before: 1}.String())
 		for h.spy.of(acquireScript) == asked {
 			<-time.After(time.Millisecond)
 		}

@@ -70,8 +70,8 @@ func TestGrantThatNobodyTakesUp(t *testing.T) {
 	if ttl := b.rdb.PTTL(t.Context(), "k").Val(); ttl > record.Turn {
 		t.Errorf("it is handed over for %s", ttl)
 	}
-	g, ok := record.ParseGrantMessage((<-words).Payload)
-	if !ok || g.ID != "HEAD" || g.Nonce != "NONCEHEAD" || g.Fence <= h.Fence() {
+	g, ok := record.ParseMessage((<-words).Payload)
+	if !ok || g.Kind != record.MessageHand || g.ID != "HEAD" || g.Nonce != "NONCEHEAD" || g.Fence <= h.Fence() {
 		t.Errorf("the head is told %+v", g)
 	}
 	second := served(t, next)
@@ -162,7 +162,7 @@ func TestGrantCannotBeMadeUp(t *testing.T) {
 	channel := record.InstanceKey(record.DefaultPrefix, b.client.Instance())
 	stored := func() string { return strings.Join(b.rdb.HVals(t.Context(), waiterKey("k")).Val(), "") }
 	before := stored()
-	if n := b.rdb.Publish(t.Context(), channel, record.GrantMessage(record.Grant{ID: id, Fence: 9, Nonce: "guess"})).Val(); n != 1 {
+	if n := b.rdb.Publish(t.Context(), channel, record.Message{Kind: record.MessageHand, ID: id, Fence: 9, Nonce: "guess"}.String()).Val(); n != 1 {
 		t.Fatalf("%d heard it", n)
 	}
 	// It asks the server instead, with another nonce.

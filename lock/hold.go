@@ -2,12 +2,12 @@ package lock
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 )
 
-// hold is one acquisition of a lock. The handles of a session that took it more
-// than once share it.
+// hold is one acquisition of a lock. The handles of a session that took it more than once share it.
 type hold struct {
 	token
 	c       *Client
@@ -21,54 +21,47 @@ type hold struct {
 	freed    bool       // under releases: the outcome is known
 	freedErr error      // under releases: and this it is
 
-	mu       sync.Mutex
-	handles  []*Handle     // those not released
-	ended    error         // why the hold is over; nil while it lasts
-	until    instant       // end of the lease as far as it is certain
-	maxUntil instant       // end of MaxHold; zero for none
-	longest  time.Duration // TTL that the server was asked for at most
-	sent     int64         // renewals sent so far
-	renewed  int64         // of those, answered
-	failed   int64         // of those, not
-	lastErr  error         // of those since the last success
-	progress instant       // last sign of the work itself; zero for none
-	timer    *time.Timer   // next look: a renewal, or the end
-	renewAt  instant       // next renewal; zero for none
-	// confirmAt is when to confirm a lock that was handed over; zero for one that
-	// lasts for its TTL.
-	confirmAt instant
+	mu        sync.Mutex
+	handles   []*Handle     // those not released
+	ended     error         // why the hold is over; nil while it lasts
+	until     instant       // end of the lease as far as it is certain
+	maxUntil  instant       // end of MaxHold; zero for none
+	longest   time.Duration // TTL that the server was asked for at most
+	sent      int64         // renewals sent so far
+	renewed   int64         // of those, answered
+	failed    int64         // of those, not
+	lastErr   error         // of those since the last success
+	progress  instant       // last sign of the work itself; zero for none
+	timer     *time.Timer   // next look: a renewal, or the end
+	renewAt   instant       // next renewal; zero for none
+	confirmAt instant       // when to confirm a lock that was handed over; zero for one that lasts for its TTL
 	busy      bool          // renewals are under way
 	renewing  chan struct{} // held by the one renewal on its way
 }
 
-// taken is the memory of a hold with its first handle.
-type taken struct {
-	hold   hold
-	first  Handle
-	handle [1]*Handle
-}
-
 func newHold(ctx context.Context, c *Client, r *request, v verdict, until instant) *Handle {
-	t := &taken{hold: hold{
-		token:   r.token,
-		c:       c,
-		lease:   r.lease,
-		fence:   v.fence,
-		began:   v.began,
-		session: r.session,
-		stray:   r.open || r.stray,
-		until:   until,
-		longest: r.lease.TTL,
+	m := &struct { // one piece of memory
+		hold   hold
+		first  Handle
+		handle [1]*Handle
+	}{hold: hold{
+		token: r.token, c: c, lease: r.lease, fence: v.fence, began: v.began, session: r.session,
+		stray: r.open || r.stray, until: until, longest: r.lease.TTL,
 	}}
-	h := &t.hold
+	h := &m.hold
 	if r.lease.MaxHold > 0 {
 		h.maxUntil = v.began.add(r.lease.MaxHold)
 	}
-	t.first.hold = h
-	t.handle[0] = &t.first
-	h.handles = t.handle[:]
-	t.first.stop = t.first.ctx.derive(ctx, &t.first)
-	return &t.first
+	h.handles = m.handle[:0]
+	h.attach(ctx, &m.first)
+	return &m.first
+}
+
+// attach makes handle one of the hold's, with a context under ctx; mu is held.
+func (h *hold) attach(ctx context.Context, handle *Handle) {
+	handle.hold, handle.ctx.h = h, handle
+	handle.ctx.Context, handle.stop = context.WithCancelCause(ctx)
+	h.handles = append(h.handles, handle)
 }
 
 // join adds a handle to a hold that lasts; a longer TTL counts from now on.
@@ -83,13 +76,11 @@ func (h *hold) join(ctx context.Context, again *Handle, lease Lease) error {
 		h.lease.TTL = lease.TTL
 		h.longest = max(h.longest, lease.TTL)
 	}
-	again.stop = again.ctx.derive(ctx, again)
-	h.handles = append(h.handles, again)
+	h.attach(ctx, again)
 	return nil
 }
 
-// part takes a handle from the hold and ends its context. It says how many are
-// left, or -1 if it was taken before.
+// part takes a handle from the hold and ends its context. It says how many are left, or -1 if it was taken before.
 func (h *hold) part(handle *Handle, cause error) int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -98,12 +89,7 @@ func (h *hold) part(handle *Handle, cause error) int {
 	}
 	handle.released = true
 	handle.stop(cause)
-	for i, o := range h.handles {
-		if o == handle {
-			h.handles = append(h.handles[:i:i], h.handles[i+1:]...)
-			break
-		}
-	}
+	h.handles = slices.DeleteFunc(h.handles, func(o *Handle) bool { return o == handle })
 	return len(h.handles)
 }
 
@@ -113,32 +99,26 @@ func (h *hold) ttl() time.Duration {
 	return h.lease.TTL
 }
 
-// over says that the hold has ended, as far as is known.
-func (h *hold) over() bool {
+// outcome is why the hold is over; nil while it lasts, as far as is known.
+func (h *hold) outcome() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.ended != nil
+	return h.ended
 }
 
-// arm starts the timer that ends the hold by the clock, whatever renewal does,
-// and that renews it before.
+// arm starts the timer that ends the hold by the clock, whatever renewal does, and that renews it before.
 func (h *hold) arm(now instant) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.ended != nil {
-		return
+	if h.ended == nil {
+		h.schedule(now)
+		h.timer = time.AfterFunc(h.next(now), h.tick)
 	}
-	h.schedule(now)
-	h.timer = time.AfterFunc(h.next(now), h.tick)
 }
-
-// confirmAfter is how long the confirmation of a hand-off waits at most: a hold
-// that is over by then never sends it.
-const confirmAfter = 10 * time.Millisecond
 
 // schedule sets the next renewal; mu is held.
 func (h *hold) schedule(now instant) {
-	if every := h.lease.renewEvery(h.c.opts); every > 0 {
+	if every := h.lease.renewEvery(); every > 0 {
 		h.renewAt = now.add(early(every))
 	}
 }
@@ -146,11 +126,10 @@ func (h *hold) schedule(now instant) {
 // next is how long it is to the next thing to do; mu is held.
 func (h *hold) next(now instant) time.Duration {
 	d := now.until(h.deadline())
-	if !h.busy && h.renewAt != (instant{}) {
-		d = min(d, h.renewAt.mono-now.mono)
-	}
-	if !h.busy && h.confirmAt != (instant{}) {
-		d = min(d, h.confirmAt.mono-now.mono)
+	for _, at := range [...]instant{h.renewAt, h.confirmAt} {
+		if !h.busy && at != (instant{}) {
+			d = min(d, at.mono-now.mono)
+		}
 	}
 	return max(0, d)
 }
@@ -198,16 +177,14 @@ func (h *hold) look() {
 		h.mu.Unlock()
 		return
 	}
-	reason := ReasonExpired
-	late := -now.until(h.deadline())
+	reason, late := ReasonHeartbeat, -now.until(h.deadline())
 	switch {
 	case now.reached(h.until) && late > h.lease.TTL/10 && late > 20*time.Millisecond:
 		reason = ReasonPaused
 	case now.reached(h.until):
+		reason = ReasonExpired
 	case h.maxUntil != (instant{}) && now.reached(h.maxUntil):
 		reason = ReasonMaxHold
-	default:
-		reason = ReasonHeartbeat
 	}
 	cause := h.lastErr
 	h.mu.Unlock()
@@ -239,16 +216,6 @@ func (h *hold) end(cause error) bool {
 	h.mu.Unlock()
 	h.c.remove(h)
 	return true
-}
-
-// late returns how long after it was due a renewal was answered at now, if that is
-// late (Event.Late); mu is held.
-func (h *hold) late(now instant) time.Duration {
-	d := now.mono - h.renewAt.mono
-	if h.renewAt == (instant{}) || d <= max(h.lease.renewEvery(h.c.opts)/10, 10*time.Millisecond) {
-		return 0
-	}
-	return d
 }
 
 func (h *hold) age() time.Duration { return h.c.clock.now().mono - h.began.mono }

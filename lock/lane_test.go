@@ -18,7 +18,7 @@ func TestManyShareARoundTrip(t *testing.T) {
 	t.Parallel()
 	srv := testredis.Start(t)
 	proxy := testredis.NewProxy(t, srv.Addr())
-	c := openThrough(t, srv, proxy, lock.Options{PoolSize: 1})
+	c := openThrough(t, srv, proxy, 1, lock.Options{})
 	mustRelease(t, mustAcquire(t, c, "first", lease())) // the scripts are known
 	admin := srv.Client(t)
 	proxy.Delay(100 * time.Millisecond)
@@ -46,7 +46,7 @@ func TestRenewalsHaveConnectionsOfTheirOwn(t *testing.T) {
 	t.Parallel()
 	srv := testredis.Start(t)
 	proxy := testredis.NewProxy(t, srv.Addr())
-	c := openThrough(t, srv, proxy, lock.Options{PoolSize: 1})
+	c := openThrough(t, srv, proxy, 1, lock.Options{})
 	h := mustAcquire(t, c, "held", lock.Lease{TTL: 900 * time.Millisecond})
 	proxy.DelayRequests(40 * time.Millisecond)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -71,11 +71,11 @@ func TestRenewalsHaveConnectionsOfTheirOwn(t *testing.T) {
 	mustRelease(t, h)
 }
 
-// openThrough opens a client that reaches srv through proxy.
-func openThrough(t *testing.T, srv *testredis.Server, proxy *testredis.Proxy, o lock.Options) *lock.Client {
+// openThrough opens a client that reaches srv through proxy, over a pool of that size.
+func openThrough(t *testing.T, srv *testredis.Server, proxy *testredis.Proxy, pool int, o lock.Options) *lock.Client {
 	t.Helper()
 	far := srv.Options()
-	far.Addr = proxy.Addr()
+	far.Addr, far.PoolSize = proxy.Addr(), pool
 	rdb := redis.NewClient(far)
 	t.Cleanup(func() { _ = rdb.Close() })
 	return open(t, rdb, o)

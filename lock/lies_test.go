@@ -103,7 +103,8 @@ func TestMessagesOfAnotherShape(t *testing.T) {
 			rdb := redis.NewClient(&redis.Options{Addr: liar.Addr()})
 			t.Cleanup(func() { _ = rdb.Close() })
 			events := &recorder{}
-			c := open(t, rdb, lock.Options{OnEvent: events.add})
+			c := open(t, rdb, lock.Options{})
+			c.Observe(events.add)
 			h := mustAcquire(t, open(t, srv.Client(t), lock.Options{}), "k", lease())
 			got := make(chan error, 1)
 			go func() {

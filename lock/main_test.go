@@ -35,8 +35,8 @@ func setup(t *testing.T, o lock.Options, opts ...testredis.Option) *bundle {
 	srv := testredis.Start(t, opts...)
 	rdb := srv.Client(t)
 	b := &bundle{srv: srv, rdb: rdb, events: &recorder{}}
-	o.OnEvent = b.events.add
 	b.client = open(t, rdb, o)
+	b.client.Observe(b.events.add)
 	return b
 }
 

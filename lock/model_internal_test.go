@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// The model is the protocol of acquire.lua, release.lua, renew.lua and leave.lua
+// The model is the protocol of acquire.lua, release.lua and renew.lua
 // with clients that may do nothing for as long as they like (a pause), die, and
 // whose messages may be lost or late. Time goes by in ticks. The tests visit every
 // state that three clients can get into.

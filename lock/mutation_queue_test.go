@@ -98,7 +98,7 @@ func TestWaitEndsAnAttempt(t *testing.T) {
 	b := setup(t, lock.Options{})
 	h := mustAcquire(t, b.client, "k", lease())
 	proxy := testredis.NewProxy(t, b.srv.Addr())
-	c := openThrough(t, b.srv, proxy, lock.Options{Timeout: 20 * time.Second})
+	c := openThrough(t, b.srv, proxy, 10, lock.Options{Timeout: 20 * time.Second})
 	mustRelease(t, mustAcquire(t, c, "warm", lease()))
 	proxy.Freeze(true)
 	l := lease()

@@ -17,7 +17,7 @@ func TestLittleBandwidth(t *testing.T) {
 	t.Parallel()
 	b := setup(t, lock.Options{})
 	proxy := testredis.NewProxy(t, b.srv.Addr())
-	c := openThrough(t, b.srv, proxy, lock.Options{Timeout: 20 * time.Second})
+	c := openThrough(t, b.srv, proxy, 10, lock.Options{Timeout: 20 * time.Second})
 	mustRelease(t, mustAcquire(t, c, "warm", lease()))
 	proxy.Bandwidth(1000)
 	const ttl = 40 * time.Second
@@ -57,7 +57,7 @@ func TestBrokenConnectionsAreNotDialledInAStorm(t *testing.T) {
 	b := setup(t, lock.Options{})
 	proxy := testredis.NewProxy(t, b.srv.Addr())
 	// Long enough for the waiter to go on all the while.
-	c := openThrough(t, b.srv, proxy, lock.Options{Timeout: 20 * time.Second})
+	c := openThrough(t, b.srv, proxy, 10, lock.Options{Timeout: 20 * time.Second})
 	h := mustAcquire(t, c, "held", lock.Lease{TTL: 20 * time.Second, RenewFraction: 0.02})
 	defer mustRelease(t, h)
 	other := mustAcquire(t, b.client, "k", lease())

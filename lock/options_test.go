@@ -83,9 +83,9 @@ func TestNewRefuses(t *testing.T) {
 		}
 	}
 	_, err := lock.New(nowhere(t), lock.Options{
-		KeyPrefix: "a{b}", RenewFraction: 0.9, Timeout: time.Hour, PoolSize: -1,
+		KeyPrefix: "a{b}", Timeout: time.Hour, App: strings.Repeat("x", lock.MaxMeta),
 	})
-	for _, w := range []string{"KeyPrefix", "RenewFraction", "Timeout", "PoolSize"} {
+	for _, w := range []string{"KeyPrefix", "Timeout", "App"} {
 		if err == nil || !strings.Contains(err.Error(), "Options."+w) {
 			t.Errorf("%v does not name %s", err, w)
 		}

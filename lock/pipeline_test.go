@@ -130,7 +130,8 @@ func TestPipelineLosesReplies(t *testing.T) {
 	far.Addr = proxy.Addr()
 	rdb := redis.NewClient(far)
 	t.Cleanup(func() { _ = rdb.Close() })
-	c := open(t, rdb, lock.Options{Timeout: 500 * time.Millisecond, OnEvent: events.add})
+	c := open(t, rdb, lock.Options{Timeout: 500 * time.Millisecond})
+	c.Observe(events.add)
 	pairs(t, c, 16, 2)
 	proxy.DropReplies(true)
 	var wg sync.WaitGroup

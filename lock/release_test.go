@@ -32,6 +32,19 @@ func TestReleaseOfExpiredLockSaysLost(t *testing.T) {
 	}
 }
 
+// The release of a lost hold takes nobody out of the queue, and so needs no right to.
+func TestReleaseOfLostLockWritesNothing(t *testing.T) {
+	t.Parallel()
+	testredis.Since(t, 6, 0, "an ACL")
+	srv := testredis.Start(t, testredis.WithACL("app on >secret ~* &* +@all -zrem -hdel"))
+	c := open(t, srv.ClientAs(t, "app", "secret"), lock.Options{})
+	h := mustAcquire(t, c, "k", lease())
+	srv.Client(t).Del(t.Context(), "k")
+	if err := h.Release(t.Context()); !errors.Is(err, lock.ErrLost) {
+		t.Errorf("got %v", err)
+	}
+}
+
 // B25: release never touches another's lock.
 func TestReleaseLeavesAnothersLock(t *testing.T) {
 	t.Parallel()
@@ -65,7 +78,8 @@ func TestReleaseUnknownGoesOnInTheBackground(t *testing.T) {
 	rdb := redis.NewClient(&redis.Options{Addr: proxy.Addr()})
 	t.Cleanup(func() { _ = rdb.Close() })
 	events := &recorder{}
-	c := open(t, rdb, lock.Options{Timeout: 200 * time.Millisecond, OnEvent: events.add})
+	c := open(t, rdb, lock.Options{Timeout: 200 * time.Millisecond})
+	c.Observe(events.add)
 	h := mustAcquire(t, c, "k", lock.Lease{TTL: time.Hour})
 	proxy.Cut()
 	began := time.Now()

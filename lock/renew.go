@@ -14,8 +14,8 @@ import (
 	"github.com/locksteward/locksteward/lock/record"
 )
 
-// early takes up to a tenth off an interval, so that locks taken together are
-// not renewed together. Never more: observers take the interval at its word.
+// early takes up to a tenth off an interval, so that locks taken together are not renewed together. Never more:
+// observers take the interval at its word.
 func early(every time.Duration) time.Duration { return every - rand.N(every/10+1) }
 
 // way is how a renewal is sent.
@@ -27,8 +27,13 @@ const (
 	renewHandoff             // it confirms what was handed over for a turn, and is not counted
 )
 
-// batchTTL is the shortest lease whose renewal may wait for others.
-const batchTTL = time.Second
+const (
+	// batchTTL is the shortest lease whose renewal may wait for others.
+	batchTTL = time.Second
+	// confirmAfter is how long the confirmation of a hand-off waits at most: a hold that is over by then never
+	// sends it.
+	confirmAfter = 10 * time.Millisecond
+)
 
 // keep renews the lease and sets the next renewal.
 func (h *hold) keep(how way) {
@@ -51,8 +56,8 @@ func (h *hold) keep(how way) {
 	h.timer.Reset(h.next(now))
 }
 
-// extend asks for a lease of ttl from now on behalf of somebody who waits: again
-// and again inside the lease, for up to Options.Timeout, as an acquire does.
+// extend asks for a lease of ttl from now on behalf of somebody who waits: again and again inside the lease, for up
+// to Options.Timeout, as an acquire does.
 func (h *hold) extend(ctx context.Context, ttl time.Duration) error {
 	bounded, cancel := context.WithTimeout(ctx, h.c.opts.Timeout)
 	defer cancel()
@@ -70,14 +75,13 @@ func (h *hold) extend(ctx context.Context, ttl time.Duration) error {
 	}
 }
 
-// insist asks for a lease of ttl until the server grants it, with growing pauses;
-// the request is idempotent. It gives up when the hold is over or ctx has ended,
-// and for who waits also where asking again is of no use.
+// insist asks for a lease of ttl until the server grants it, with growing pauses; the request is idempotent. It
+// gives up when the hold is over or ctx has ended, and for who waits also where asking again is of no use.
 func (h *hold) insist(ctx context.Context, how way, ttl func() time.Duration) error {
 	var last, refused error
 	for n := 0; ; n++ {
 		effect, err := h.renew(ctx, ttl(), n, how)
-		if err == nil || h.over() || how == renewAlone && effect == backend.EffectNone {
+		if err == nil || h.outcome() != nil || how == renewAlone && effect == backend.EffectNone {
 			return err
 		}
 		if _, is := errors.AsType[*ServerError](err); is {
@@ -91,17 +95,13 @@ func (h *hold) insist(ctx context.Context, how way, ttl func() time.Duration) er
 		}
 		// The timer ends the hold in time, whatever happens here.
 		rest := h.rest(n, how)
-		if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) <= rest {
-			return last
-		}
-		if !retry.Pause(ctx, rest) {
+		if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) <= rest || !retry.Pause(ctx, rest) {
 			return last
 		}
 	}
 }
 
-// rest is the pause after the n-th attempt in a row. Who waits is told when the
-// lease is over, not later.
+// rest is the pause after the n-th attempt in a row. Who waits is told when the lease is over, not later.
 func (h *hold) rest(n int, how way) time.Duration {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -117,42 +117,35 @@ func (h *hold) rest(n int, how way) time.Duration {
 	}
 }
 
-// patience is how long the n-th attempt in a row may take: a tenth of the TTL, so
-// that a lost packet costs little, and twice that each time, since a new
-// connection over a slow network needs several round trips. Half of what is
+// patience is how long the n-th attempt in a row may take: a tenth of the TTL, so that a lost packet costs little,
+// and twice that each time, since a new connection over a slow network needs several round trips. Half of what is
 // left of the lease stays for the attempts after it.
-func (h *hold) patience(n int, ttl, left time.Duration) time.Duration {
-	tenth := max(ttl/10, 10*time.Millisecond)
+func (h *hold) patience(n int, left time.Duration) time.Duration {
+	tenth := max(h.lease.TTL/10, 10*time.Millisecond)
 	return min(h.c.opts.Timeout, max(tenth, min(tenth<<min(n, 8), left/2)), left)
 }
 
 // renewedTail is the metadata of a renewal, from its member "id" on; mu is held.
 func (h *hold) renewedTail() string {
 	head := len(`"id":"",`) + len(h.id)
-	b := make([]byte, 0, len(h.tail)+96)
-	b = append(b, h.tail[:head]...)
-	number := func(name string, n int64) {
+	b := append(make([]byte, 0, len(h.tail)+96), h.tail[:head]...)
+	number := func(member string, n int64) {
 		if n > 0 {
-			b = append(b, '"')
-			b = append(b, name...)
-			b = append(b, `":`...)
-			b = strconv.AppendInt(b, n, 10)
-			b = append(b, ',')
+			b = append(strconv.AppendInt(append(b, member...), n, 10), ',')
 		}
 	}
-	number("seq", h.sent)
-	number("renewals", h.renewed+1)
-	number("renew_failures", h.failed)
+	number(`"seq":`, h.sent)
+	number(`"renewals":`, h.renewed+1)
+	number(`"renew_failures":`, h.failed)
 	if len(h.handles) > 1 {
-		number("holds", int64(len(h.handles)))
+		number(`"holds":`, int64(len(h.handles)))
 	}
 	return string(append(b, h.tail[head:]...))
 }
 
-// renew asks the server once, for the n-th time in a row, to let the lease last
-// ttl from now, and says of a failure what it may have done. A lock that is not
-// ours any more ends the hold at once.
-func (h *hold) renew(ctx context.Context, ttl time.Duration, n int, how way) (backend.Effect, error) {
+// renew asks the server once, for the n-th time in a row, to let the lease last ttl from now, and says of a failure
+// what it may have done. A lock that is not ours any more ends the hold at once.
+func (h *hold) renew(ctx context.Context, ttl time.Duration, n int, how way) (effect backend.Effect, err error) {
 	h.mu.Lock()
 	if h.renewing == nil {
 		h.renewing = make(chan struct{}, 1)
@@ -171,10 +164,9 @@ func (h *hold) renew(ctx context.Context, ttl time.Duration, n int, how way) (ba
 		h.mu.Unlock()
 		return backend.EffectNone, fmt.Errorf("renew lock %q: %w", h.key, err)
 	}
-	left := h.c.clock.now().until(h.until)
-	patience := h.patience(n, h.lease.TTL, left)
 	sent := h.c.clock.now()
-	seq, age, tail := int64(0), int64(-1), h.tail
+	left := sent.until(h.until)
+	patience, seq, age, tail := h.patience(n, left), int64(0), int64(-1), h.tail
 	if how == renewHandoff {
 		patience = min(h.c.opts.Timeout, max(left/4, time.Millisecond))
 	} else {
@@ -191,22 +183,19 @@ func (h *hold) renew(ctx context.Context, ttl time.Duration, n int, how way) (ba
 	if h.c.batch != nil && n == 0 && how == renewTogether && ttl >= batchTTL {
 		ask = h.c.batch.Eval
 	}
-	args := []any{
-		&h.value, ttl.Milliseconds(), record.Grace.Milliseconds(), strconv.FormatInt(h.fence, 10),
-		seq, age, tail,
-	}
-	keys := h.keys[:2]
-	reply, err := ask(transport.WithDeadline(ctx, time.Now().Add(patience)), renewScript, keys, args)
+	reply, err := ask(transport.WithDeadline(ctx, time.Now().Add(patience)), renewScript, h.keys[:2], []any{
+		&h.value, ttl.Milliseconds(), record.Grace.Milliseconds(), strconv.FormatInt(h.fence, 10), seq, age, tail,
+	})
 	answered := h.c.clock.now()
 	took := answered.mono - sent.mono
 	if err != nil {
-		effect, failure := classifyError("renew", h.key, err)
+		effect, err = classifyError("renew", h.key, err)
 		h.mu.Lock()
 		h.failed++
-		h.lastErr = failure
+		h.lastErr = err
 		h.mu.Unlock()
-		h.emit(EventRenewFailed, took, failure)
-		return effect, failure
+		h.emit(EventRenewFailed, took, err)
+		return effect, err
 	}
 	switch reply {
 	case int64(1):
@@ -216,25 +205,33 @@ func (h *hold) renew(ctx context.Context, ttl time.Duration, n int, how way) (ba
 		h.until = h.until.later(sent.add(ttl - drift(ttl)))
 		h.lastErr = nil
 		h.confirmAt = instant{}
-		if how != renewHandoff {
-			h.renewed++
-		}
 		e := h.event(EventRenewed, took, nil)
 		if how == renewTogether {
 			e.Late = h.late(answered)
+		}
+		if how != renewHandoff {
+			h.renewed++
 		}
 		h.mu.Unlock()
 		if how != renewHandoff {
 			h.c.emit(e)
 		}
-		if err := h.outcome(); err != nil {
-			return backend.EffectNone, fmt.Errorf("renew lock %q: %w", h.key, err)
-		}
-		return backend.EffectNone, nil
 	case int64(0):
 		h.lose(ReasonGone, nil)
 	default:
 		h.lose(ReasonTaken, nil)
 	}
-	return backend.EffectNone, fmt.Errorf("renew lock %q: %w", h.key, h.outcome())
+	if over := h.outcome(); over != nil {
+		return backend.EffectNone, fmt.Errorf("renew lock %q: %w", h.key, over)
+	}
+	return backend.EffectNone, nil
+}
+
+// late returns how long after it was due a renewal was answered at now, if that is late (Event.Late); mu is held.
+func (h *hold) late(now instant) time.Duration {
+	d := now.mono - h.renewAt.mono
+	if h.renewAt == (instant{}) || d <= max(h.lease.renewEvery()/10, 10*time.Millisecond) {
+		return 0
+	}
+	return d
 }

@@ -22,7 +22,7 @@ func lostReason(t *testing.T, h *lock.Handle, within time.Duration) lock.Reason 
 	if !ok || !errors.Is(lost, lock.ErrLost) || lost.Key != h.Key() || lost.ID != h.ID() {
 		t.Fatalf("cause: %v", context.Cause(h.Context()))
 	}
-	if !errors.Is(h.Context().Err(), context.Canceled) || h.Validity() != 0 || !h.Until().IsZero() {
+	if !errors.Is(h.Context().Err(), context.Canceled) || h.Validity() != 0 {
 		t.Errorf("err %v, validity %s", h.Context().Err(), h.Validity())
 	}
 	return lost.Reason
@@ -193,7 +193,8 @@ func TestRenewalResumesAfterReconnect(t *testing.T) {
 	rdb := redis.NewClient(&redis.Options{Addr: proxy.Addr()})
 	t.Cleanup(func() { _ = rdb.Close() })
 	events := &recorder{}
-	c := open(t, rdb, lock.Options{OnEvent: events.add})
+	c := open(t, rdb, lock.Options{})
+	c.Observe(events.add)
 	h := mustAcquire(t, c, "k", lock.Lease{TTL: 4 * time.Second, RenewFraction: 0.1})
 	proxy.Cut()
 	events.wait(t, lock.EventRenewFailed, 2, 4*time.Second)
@@ -220,7 +221,8 @@ func TestExhaustedCallerPoolLosesNoLock(t *testing.T) {
 	rdb := redis.NewClient(opt)
 	t.Cleanup(func() { _ = rdb.Close() })
 	events := &recorder{}
-	c := open(t, rdb, lock.Options{OnEvent: events.add})
+	c := open(t, rdb, lock.Options{})
+	c.Observe(events.add)
 	blocked := make(chan error, 1)
 	go func() { blocked <- rdb.BLPop(context.Background(), 0, "nothing").Err() }()
 	testredis.Eventually(t, 5*time.Second, func() bool {
@@ -269,12 +271,12 @@ func TestForcedReleaseEndsContextAtOnce(t *testing.T) {
 		return b.rdb.PubSubNumSub(context.Background(), channel).Val()[channel] == 1
 	}, "subscribed to the instance channel")
 	b.rdb.Publish(t.Context(), channel, "something else")
-	b.rdb.Publish(t.Context(), channel, record.LostMessage("unknown"))
+	b.rdb.Publish(t.Context(), channel, "lost unknown")
 	best := time.Hour
 	for range 5 {
 		h := mustAcquire(t, b.client, "k", lease())
 		began := time.Now()
-		b.rdb.Publish(t.Context(), channel, record.LostMessage(h.ID()))
+		b.rdb.Publish(t.Context(), channel, record.Message{Kind: record.MessageLost, ID: h.ID()}.String())
 		if r := lostReason(t, h, 10*time.Second); r != lock.ReasonForced {
 			t.Errorf("reason %s", r)
 		}
@@ -329,10 +331,11 @@ func TestCrowdOfAcquiresLosesNoLock(t *testing.T) {
 	t.Parallel()
 	b := setup(t, lock.Options{})
 	proxy := testredis.NewProxy(t, b.srv.Addr())
-	rdb := redis.NewClient(&redis.Options{Addr: proxy.Addr()})
+	rdb := redis.NewClient(&redis.Options{Addr: proxy.Addr(), PoolSize: 1})
 	t.Cleanup(func() { _ = rdb.Close() })
 	events := &recorder{}
-	c := open(t, rdb, lock.Options{PoolSize: 1, OnEvent: events.add})
+	c := open(t, rdb, lock.Options{})
+	c.Observe(events.add)
 	h := mustAcquire(t, c, "k", lock.Lease{TTL: 3 * time.Second, RenewFraction: 0.2})
 	proxy.Delay(100 * time.Millisecond)
 	ctx, cancel := context.WithCancel(t.Context())

@@ -52,7 +52,8 @@ func TestAcquireWithoutReplyIsGivenBack(t *testing.T) {
 	rdb := redis.NewClient(&redis.Options{Addr: proxy.Addr()})
 	t.Cleanup(func() { _ = rdb.Close() })
 	events := &recorder{}
-	c := open(t, rdb, lock.Options{Timeout: 200 * time.Millisecond, OnEvent: events.add})
+	c := open(t, rdb, lock.Options{Timeout: 200 * time.Millisecond})
+	c.Observe(events.add)
 	mustRelease(t, mustAcquire(t, c, "warm", lease()))
 	proxy.DropReplies(true)
 	began := time.Now()
@@ -85,7 +86,8 @@ func TestLateReplyIsRefused(t *testing.T) {
 	rdb := redis.NewClient(&redis.Options{Addr: proxy.Addr()})
 	t.Cleanup(func() { _ = rdb.Close() })
 	events := &recorder{}
-	c := open(t, rdb, lock.Options{OnEvent: events.add})
+	c := open(t, rdb, lock.Options{})
+	c.Observe(events.add)
 	mustRelease(t, mustAcquire(t, c, "warm", lease()))
 	proxy.Delay(900 * time.Millisecond)
 	_, err := c.TryAcquire(t.Context(), "k", lock.Lease{TTL: time.Second})

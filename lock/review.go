@@ -11,23 +11,22 @@ import (
 	"github.com/locksteward/locksteward/lock/internal/transport"
 )
 
-// Bounds of a review: ten thousand locks a second, one round trip at a time.
+// Bounds of a review: ten thousand locks a second.
 const (
 	reviewSize = 256
 	reviewPace = 25 * time.Millisecond
 )
 
-// review looks at all locks that are held, in the background: the connection on
-// which the process is told of things was made anew, so that the server may have
-// been restarted without its data, or another one has taken over. What is asked for
-// while one is under way is one more after it.
+// review looks at all locks that are held, in the background: the connection on which the process is told of things
+// was made anew, so that the server may have been restarted without its data, or another one has taken over. What
+// is asked for while one is under way is one more after it.
 func (c *Client) review() {
 	if c.reviews.Add(1) > 1 {
 		return
 	}
 	c.spawn(func(ctx context.Context) {
 		for n := int32(1); ; n = c.reviews.Load() {
-			inspect(ctx, c.held(), c.compare, c.push.Listening)
+			retry.Portions(ctx, c.held(), reviewSize, reviewPace, c.compare, c.push.Listening)
 			if c.reviews.CompareAndSwap(n, 0) {
 				return
 			}
@@ -35,38 +34,9 @@ func (c *Client) review() {
 	})
 }
 
-// inspect asks for list, some at a time, and again for those that ask returns: they
-// got no answer. It ends with ctx or when the connection breaks, since the next one
-// asks for all anew.
-func inspect(ctx context.Context, list []*hold, ask func(context.Context, []*hold) []*hold, listening func() bool) {
-	for n := 0; len(list) > 0; n++ {
-		var open []*hold
-		for len(list) > 0 {
-			some := list[:min(len(list), reviewSize)]
-			list = list[len(some):]
-			silent := ask(ctx, some)
-			open = append(open, silent...)
-			if len(silent) == len(some) {
-				open = append(open, list...) // those behind them would wait in vain too
-				break
-			}
-			if len(list) > 0 && !retry.Pause(ctx, reviewPace) {
-				return
-			}
-		}
-		if list = open; len(list) == 0 {
-			return
-		}
-		if !retry.Pause(ctx, retry.Backoff(n, 100*time.Millisecond, time.Second)) || !listening() {
-			return
-		}
-	}
-}
-
-// compare reads the values of some locks in one round trip, and ends the holds whose
-// lock is gone or another's. Nothing is renewed, so that it serves leases that are
-// not, and nothing is told of what fails: renewals do that. Returned are those
-// without an answer.
+// compare reads the values of some locks in one round trip, and ends the holds whose lock is gone or another's.
+// Nothing is renewed, so that it serves leases that are not, and nothing is told of what fails: renewals do that.
+// Returned are those without an answer.
 func (c *Client) compare(ctx context.Context, some []*hold) (silent []*hold) {
 	ctx = transport.WithDeadline(ctx, time.Now().Add(c.opts.Timeout))
 	pipe := c.server.Client().Pipeline()
@@ -87,7 +57,7 @@ func (c *Client) compare(ctx context.Context, some []*hold) (silent []*hold) {
 			o.lose(ReasonTaken, nil)
 		default:
 			_, failure := classifyError(renewScript.Op, o.key, err)
-			if reply, ok := errors.AsType[*ServerError](failure); (!ok || reply.Temporary()) && !o.over() {
+			if reply, ok := errors.AsType[*ServerError](failure); (!ok || reply.Temporary()) && o.outcome() == nil {
 				silent = append(silent, o)
 			}
 		}

@@ -11,6 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/locksteward/locksteward/internal/testkit/testredis"
+	"github.com/locksteward/locksteward/lock/internal/retry"
 )
 
 // Ten thousand locks are looked at within a second or so, one round trip of a few
@@ -26,7 +27,7 @@ func TestReviewIsSpread(t *testing.T) {
 		}
 		began, last := time.Now(), time.Time{}
 		seen := map[*hold]bool{}
-		inspect(t.Context(), list, func(_ context.Context, some []*hold) []*hold {
+		retry.Portions(t.Context(), list, reviewSize, reviewPace, func(_ context.Context, some []*hold) []*hold {
 			if now := time.Now(); now.Sub(last) < 25*time.Millisecond {
 				t.Errorf("the next ones after %s", now.Sub(last))
 			}
@@ -59,7 +60,7 @@ func TestReviewAsksAgain(t *testing.T) {
 		live := true
 		listening := func() bool { return live }
 		var asked []int
-		inspect(t.Context(), list, func(_ context.Context, some []*hold) []*hold {
+		retry.Portions(t.Context(), list, reviewSize, reviewPace, func(_ context.Context, some []*hold) []*hold {
 			asked = append(asked, len(some))
 			switch len(asked) {
 			case 1:
@@ -76,7 +77,7 @@ func TestReviewAsksAgain(t *testing.T) {
 		}
 
 		began, tries := time.Now(), 0
-		inspect(t.Context(), list, func(_ context.Context, some []*hold) []*hold {
+		retry.Portions(t.Context(), list, reviewSize, reviewPace, func(_ context.Context, some []*hold) []*hold {
 			if tries++; tries == 30 {
 				live = false
 			}
@@ -126,7 +127,7 @@ func TestReviewAfterRefusedLogin(t *testing.T) {
 			client.compare(t.Context(), client.held())
 		}
 		for _, o := range client.held() {
-			if o.over() {
+			if o.outcome() != nil {
 				t.Errorf("%s: a hold is over: %v", name, o.ended)
 			}
 		}

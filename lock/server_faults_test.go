@@ -104,7 +104,7 @@ func TestServerThatCannotSaveIsHeard(t *testing.T) {
 	if n := stat(t, b.rdb, "total_connections_received:") - before; n > 3 {
 		t.Errorf("%d more connections: the subscriber comes and goes", n)
 	}
-	if err := b.rdb.Publish(ctx, instance, record.LostMessage(h.ID())).Err(); err != nil {
+	if err := b.rdb.Publish(ctx, instance, record.Message{Kind: record.MessageLost, ID: h.ID()}.String()).Err(); err != nil {
 		t.Fatal(err)
 	}
 	await(t, h.Context().Done(), 5*time.Second, "the holder is told")

@@ -7,8 +7,8 @@ import (
 	"sync"
 )
 
-// session is a logical thread of work: what it holds it may take again, and
-// whom it waits for can be seen from outside.
+// session is a logical thread of work: what it holds it may take again, and whom it waits for can be seen from
+// outside. A nil session holds nothing.
 type session struct {
 	id string
 
@@ -17,8 +17,7 @@ type session struct {
 	doors map[door]chan struct{}
 }
 
-// door is a lock of one client that a session takes; one call at a time goes
-// through.
+// door is a lock of one client that a session takes; one call at a time goes through.
 type door struct {
 	c   *Client
 	key string
@@ -47,16 +46,7 @@ func WithSession(ctx context.Context) context.Context {
 	if sessionOf(ctx) != nil {
 		return ctx
 	}
-	id := string(appendToken(nil)[len(valueMark):][:idLength])
-	return context.WithValue(ctx, sessionKey{}, &session{id: id, doors: map[door]chan struct{}{}})
-}
-
-// SessionID returns the id of ctx's session, as in metadata; "" if it has none.
-func SessionID(ctx context.Context) string {
-	if s := sessionOf(ctx); s != nil {
-		return s.id
-	}
-	return ""
+	return context.WithValue(ctx, sessionKey{}, &session{id: string(appendRandom(nil)), doors: map[door]chan struct{}{}})
 }
 
 func sessionOf(ctx context.Context) *session {
@@ -64,25 +54,28 @@ func sessionOf(ctx context.Context) *session {
 	return s
 }
 
-// enter lets one call at a time take key: a second one finds what the first has
-// taken. The returned function lets the next one in.
+// enter lets one call at a time take key: a second one finds what the first has taken. The returned function lets
+// the next one in.
 func (s *session) enter(ctx context.Context, c *Client, key string) (leave func(), err error) {
-	d := door{c, key}
+	if s == nil {
+		return func() {}, nil
+	}
+	d, mine := door{c, key}, make(chan struct{})
 	for {
 		s.mu.Lock()
 		busy := s.doors[d]
 		if busy == nil {
-			mine := make(chan struct{})
 			s.doors[d] = mine
-			s.mu.Unlock()
+		}
+		s.mu.Unlock()
+		if busy == nil {
 			return func() {
 				s.mu.Lock()
+				defer s.mu.Unlock()
 				delete(s.doors, d)
-				s.mu.Unlock()
 				close(mine)
 			}, nil
 		}
-		s.mu.Unlock()
 		select {
 		case <-busy:
 		case <-ctx.Done():
@@ -95,48 +88,50 @@ func (s *session) enter(ctx context.Context, c *Client, key string) (leave func(
 
 // find returns the session's hold of key; nil if it has none.
 func (s *session) find(c *Client, key string) *hold {
+	if s == nil {
+		return nil
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, h := range s.held {
-		if h.c == c && h.key == key {
-			return h
-		}
+	i := slices.IndexFunc(s.held, func(h *hold) bool { return h.c == c && h.key == key })
+	if i < 0 {
+		return nil
 	}
-	return nil
+	return s.held[i]
 }
 
 func (s *session) add(h *hold) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.held = append(s.held, h)
+	if s != nil {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.held = append(s.held, h)
+	}
 }
 
 func (s *session) remove(h *hold) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.held = slices.DeleteFunc(s.held, func(o *hold) bool { return o == h })
+	if s != nil {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.held = slices.DeleteFunc(s.held, func(o *hold) bool { return o == h })
+	}
 }
 
-// Bounds of what a lock's metadata says about the other locks of its session:
-// the last ones taken.
-const (
-	maxHolding     = 32
-	maxHoldingSize = MaxMeta
-)
+// maxHolding is how many other locks of its session a lock's metadata names: the last ones taken, of at most
+// MaxMeta bytes.
+const maxHolding = 32
 
-// holding returns the other locks of c's deployment that the session holds, in
-// the order in which it took them.
+// holding returns the other locks of c's deployment that the session holds, in the order in which it took them.
 func (s *session) holding(c *Client, key string) []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var keys []string
 	size := 0
 	for _, h := range slices.Backward(s.held) {
-		if h.c != c || h.key == key || h.over() {
+		if h.c != c || h.key == key || h.outcome() != nil {
 			continue
 		}
 		size += len(h.key)
-		if len(keys) == maxHolding || size > maxHoldingSize {
+		if len(keys) == maxHolding || size > MaxMeta {
 			break
 		}
 		keys = append(keys, h.key)
@@ -145,8 +140,8 @@ func (s *session) holding(c *Client, key string) []string {
 	return keys
 }
 
-// reenter takes a lock once more that the session holds. It asks the server, so
-// that nobody goes on with a lock that is lost.
+// reenter takes a lock once more that the session holds. It asks the server, so that nobody goes on with a lock
+// that is lost.
 func (c *Client) reenter(ctx context.Context, h *hold, lease Lease) (*Handle, error) {
 	again := &Handle{hold: h}
 	if err := h.join(ctx, again, lease); err != nil {

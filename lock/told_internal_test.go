@@ -69,14 +69,14 @@ func TestWhoWaitsIsTold(t *testing.T) {
 			if err := h.Release(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			told(process, record.TurnMessage("first", 0))
+			told(process, "turn first 0")
 
 			r := c.request(tc.key, Lease{TTL: time.Minute}, nil, true)
 			waits(r.id, "deaf", 0)
-			if handed, err := c.unlist(context.Background(), r, time.Second); handed || err != nil {
-				t.Fatalf("handed %v, %v", handed, err)
+			if err := c.free(context.Background(), leaveScript, time.Second, &r.token, false); err != notOurs(ReasonGone) {
+				t.Fatalf("left the queue with %v", err)
 			}
-			told(process, record.TurnMessage("first", 0))
+			told(process, "turn first 0")
 		})
 	}
 }

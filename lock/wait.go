@@ -2,6 +2,7 @@ package lock
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"time"
@@ -10,12 +11,20 @@ import (
 	"github.com/locksteward/locksteward/lock/record"
 )
 
+const (
+	// queueBeat is how often a waiter says that it lives; record.WaiterLife is how long it is believed.
+	queueBeat = time.Second
+	// handoffLeast is what must be left of a turn to begin the work on.
+	handoffLeast = 50 * time.Millisecond
+	// resignWithin bounds resign where the caller's deadline or Lease.Wait has passed.
+	resignWithin = 100 * time.Millisecond
+)
+
 // errWait is why an attempt was cut short that Lease.Wait bounded.
 var errWait = fmt.Errorf("%w: no answer within Lease.Wait", ErrUnknown)
 
-// wait attempts until the lock is taken, waiting in between for the message that
-// it was handed over. What is pushed is a hint: a waiter also tries again at the
-// end of the lease and once a second.
+// wait attempts until the lock is taken, waiting in between for the message that it was handed over. What is pushed
+// is a hint: a waiter also tries again at the end of the lease and once a second.
 func (c *Client) wait(ctx context.Context, r *request) (verdict, error) {
 	bounded := ctx
 	if r.lease.Wait > 0 {
@@ -28,7 +37,10 @@ func (c *Client) wait(ctx context.Context, r *request) (verdict, error) {
 		return v, err
 	}
 	w := push.NewWaiter(r.id)
-	defer c.await(r, w)()
+	defer c.waiters.Listen(w)()
+	if r.channel != "" {
+		defer c.push.Await(r.channel, w)()
+	}
 	t := time.NewTimer(c.nextAttempt(r, v))
 	defer t.Stop()
 	for {
@@ -41,7 +53,7 @@ func (c *Client) wait(ctx context.Context, r *request) (verdict, error) {
 		case <-c.ctx.Done():
 			return v, c.heldError(r, v, ErrClosed)
 		case m := <-w.C:
-			if taken, ok := c.granted(r, m.Grant); ok {
+			if taken, ok := c.granted(r, m); ok {
 				return taken, nil
 			}
 			if m.Before > 0 && !(m.Before == 1 && c.stale(r)) {
@@ -65,22 +77,8 @@ func (c *Client) wait(ctx context.Context, r *request) (verdict, error) {
 	}
 }
 
-// await makes w receive the messages to the waiter of r.
-func (c *Client) await(r *request, w *push.Waiter) (leave func()) {
-	forget := c.waiters.Listen(w)
-	if r.channel == "" {
-		return forget
-	}
-	unsubscribe := c.push.Await(r.channel, w)
-	return func() {
-		unsubscribe()
-		forget()
-	}
-}
-
-// nextAttempt returns when to try again: at the end of the other's lease and then
-// in turn, and as often as the waiter must say that it lives. If only few are
-// before it, and might all be dead, as often as they have turns.
+// nextAttempt returns when to try again: at the end of the other's lease and then in turn, and as often as the
+// waiter must say that it lives. If only few are before it, and might all be dead, as often as they have turns.
 func (c *Client) nextAttempt(r *request, v verdict) time.Duration {
 	poll := queueBeat
 	switch {
@@ -101,28 +99,60 @@ func (c *Client) nextAttempt(r *request, v verdict) time.Duration {
 	}
 }
 
-// leave takes a waiter that gave up out of the queue, in the background. What
-// fails is left to the life of its record.
-func (c *Client) leave(r *request) {
-	c.spawn(func(ctx context.Context) {
-		handed, err := c.unlist(ctx, r, c.opts.Timeout)
-		if err != nil && ctx.Err() == nil {
-			c.emit(Event{Kind: EventPushFailed, Key: r.key, Class: r.lease.Class, ID: r.id, Err: fmt.Errorf("leave the queue: %w", err)})
-		}
-		if handed {
-			c.clean(&r.token, r.lease, 0, false)
-		}
-	})
+// turn is how long a lock is handed over for.
+func (l Lease) turn() time.Duration { return min(record.Turn, l.TTL) }
+
+// granted reads the message that the lock was handed over, for one turn. When that was, the waiter cannot know: a
+// message may be as late as it likes. But it was after the attempt that sent the nonce of the message, so that the
+// lease counts from before that attempt. It is not ok if nothing follows from the message, or if too little of the
+// turn is left: then an attempt prolongs what it finds to be ours.
+func (c *Client) granted(r *request, m record.Message) (v verdict, ok bool) {
+	now, turn := c.clock.now(), r.lease.turn()
+	left := now.until(r.marked.add(turn - drift(turn)))
+	if m.Nonce == "" || m.Nonce != r.nonce || left < max(min(handoffLeast, turn/3), 10*r.trip) {
+		return verdict{}, false
+	}
+	return verdict{taken: true, sent: r.marked, began: now, lease: turn, fence: m.Fence}, true
 }
 
-// unlist makes one round trip of leave; handed says that a release has given the
-// lock to r before.
-func (c *Client) unlist(ctx context.Context, r *request, timeout time.Duration) (handed bool, err error) {
-	keys := []string{r.key, r.keys[3], r.keys[4]}
-	reply, err := c.roundTrip(ctx, timeout, leaveScript, keys, []any{r.id, c.waking})
-	if err != nil {
-		_, failure := classifyError("leave", r.key, err)
-		return false, failure
+// stale says that a lock handed over now would not last long enough.
+func (c *Client) stale(r *request) bool {
+	return r.nonce != "" && c.clock.now().mono-r.marked.mono > r.lease.turn()/2
+}
+
+// resign takes a waiter out of the queue that gave up with err, before it says so: who says that another has the
+// lock must not be handed it afterwards. If that cannot be told, nor can who has it. A waiter that failed otherwise
+// leaves in the background.
+func (c *Client) resign(ctx context.Context, r *request, err error) error {
+	leave := func(ctx context.Context, timeout time.Duration) error {
+		err := c.free(ctx, leaveScript, timeout, &r.token, false)
+		if _, left := errors.AsType[notOurs](err); left {
+			return nil
+		}
+		return err
 	}
-	return reply == int64(2), nil
+	if !errors.Is(err, ErrHeld) {
+		c.spawn(func(ctx context.Context) {
+			if err := leave(ctx, c.opts.Timeout); err != nil && ctx.Err() == nil {
+				c.emit(Event{Kind: EventPushFailed, Key: r.key, Class: r.lease.Class, ID: r.id, Err: fmt.Errorf("leave the queue: %w", err)})
+			}
+		})
+		return err
+	}
+	timeout := c.opts.Timeout
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) || r.lease.Wait > 0 {
+		timeout = min(timeout, resignWithin)
+	}
+	if c.ctx.Err() != nil {
+		timeout = min(timeout, time.Second)
+	}
+	failure := leave(context.WithoutCancel(ctx), timeout)
+	if failure == nil {
+		return err
+	}
+	r.stray = true // it may be handed the lock until it is out of the queue
+	if cause := why(ctx); ctx.Err() != nil {
+		failure = fmt.Errorf("%w: %w", failure, cause)
+	}
+	return fmt.Errorf("acquire lock %q: leave the queue: %w: %w", r.key, ErrUnknown, failure)
 }

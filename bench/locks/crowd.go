@@ -27,20 +27,20 @@ type crowd struct {
 	wait    sync.WaitGroup
 }
 
-// member is one process of a crowd, and what it told at its end.
+// member is one process of a crowd, and its report.
 type member struct {
-	cmd   *exec.Cmd
-	input io.WriteCloser
-	told  told
-	err   error
+	cmd    *exec.Cmd
+	input  io.WriteCloser
+	report memberReport
+	err    error
 }
 
-// told is what a member tells of its holds. Times are in ns since 1970, by the clock
+// memberReport lists the holds of a member. Times are in ns since 1970, by the clock
 // that the processes of a machine share.
-type told struct {
+type memberReport struct {
 	// Holds are wanted, acquired, releasing and released of each hold.
 	Holds [][4]int64 `json:"holds"`
-	// Waiting is when the wait began that the end cut off; 0: none was.
+	// Waiting is when the wait began that the end cut off; 0 for none.
 	Waiting int64         `json:"waiting"`
 	CPU     time.Duration `json:"cpu"`
 }
@@ -100,7 +100,7 @@ func (m *member) listen(output io.Reader, ready chan<- struct{}) error {
 	_, err := lines.ReadString('\n')
 	if err == nil {
 		ready <- struct{}{}
-		err = json.NewDecoder(lines).Decode(&m.told)
+		err = json.NewDecoder(lines).Decode(&m.report)
 	}
 	return errors.Join(err, m.cmd.Wait())
 }
@@ -114,12 +114,12 @@ func (c *crowd) end() (log *holdLog, cpu time.Duration, err error) {
 	log = &holdLog{waiters: len(c.members)}
 	for i, m := range c.members {
 		err = errors.Join(err, m.err)
-		cpu += m.told.CPU
-		for _, h := range m.told.Holds {
+		cpu += m.report.CPU
+		for _, h := range m.report.Holds {
 			log.holds = append(log.holds, hold{i, time.Duration(h[0]), time.Duration(h[1]), time.Duration(h[2]), time.Duration(h[3])})
 		}
-		if m.told.Waiting != 0 {
-			log.cut = append(log.cut, time.Duration(m.told.Waiting))
+		if m.report.Waiting != 0 {
+			log.cut = append(log.cut, time.Duration(m.report.Waiting))
 		}
 	}
 	slices.SortFunc(log.holds, func(a, b hold) int { return cmp.Compare(a.acquired, b.acquired) })
@@ -174,20 +174,20 @@ func want(args []string, stdin io.Reader, stdout io.Writer) (err error) {
 	if err != nil {
 		return err
 	}
-	t := told{Holds: make([][4]int64, 0, 1<<14)}
-	if err := t.hold(ctx, l, args[4], pause); err != nil {
+	r := memberReport{Holds: make([][4]int64, 0, 1<<14)}
+	if err := r.hold(ctx, l, args[4], pause); err != nil {
 		return err
 	}
 	after, err := clientCPU()
 	if err != nil {
 		return err
 	}
-	t.CPU = after - before
-	return json.NewEncoder(stdout).Encode(t)
+	r.CPU = after - before
+	return json.NewEncoder(stdout).Encode(r)
 }
 
 // hold takes the lock over and over until ctx ends.
-func (t *told) hold(ctx context.Context, l locker, name string, pause time.Duration) error {
+func (r *memberReport) hold(ctx context.Context, l locker, name string, pause time.Duration) error {
 	now := func() int64 { return time.Now().UnixNano() }
 	for ctx.Err() == nil {
 		wanted := now()
@@ -197,7 +197,7 @@ func (t *told) hold(ctx context.Context, l locker, name string, pause time.Durat
 			if ctx.Err() == nil {
 				return err
 			}
-			t.Waiting = wanted
+			r.Waiting = wanted
 			return nil
 		}
 		work(pause)
@@ -206,7 +206,7 @@ func (t *told) hold(ctx context.Context, l locker, name string, pause time.Durat
 		if err := h.Release(context.WithoutCancel(ctx)); err != nil {
 			return err
 		}
-		t.Holds = append(t.Holds, [4]int64{wanted, acquired, releasing, now()})
+		r.Holds = append(r.Holds, [4]int64{wanted, acquired, releasing, now()})
 	}
 	return nil
 }

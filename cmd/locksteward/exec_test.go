@@ -206,7 +206,7 @@ func TestExecEndsWithTheLock(t *testing.T) {
 				m := metaOf(t, rdb)
 				channel := record.InstanceKey(record.DefaultPrefix, m.Instance)
 				testredis.Eventually(t, 10*time.Second, func() bool {
-					return rdb.Publish(t.Context(), channel, record.LostMessage(m.ID)).Val() == 1
+					return rdb.Publish(t.Context(), channel, record.Message{Kind: record.MessageLost, ID: m.ID}.String()).Val() == 1
 				}, "nobody listens")
 			},
 			"forced",

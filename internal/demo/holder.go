@@ -60,12 +60,8 @@ func Hold(ctx context.Context, stdin io.Reader, stdout io.Writer) error {
 		return err
 	}
 	defer conn.Close() //nolint:errcheck // Nothing is buffered in it.
-	opts := lock.Options{App: "importer", KeyPrefix: e.Companions, OnEvent: func(ev lock.Event) {
-		if ev.Kind == lock.EventAcquired {
-			fmt.Fprintln(stdout, heldWord)
-		}
-	}}
-	return lockuser.HoldOn(ctx, rdb, opts, e.Key, e.Lease)
+	opts := lock.Options{App: "importer", KeyPrefix: e.Companions}
+	return lockuser.HoldOn(ctx, rdb, opts, e.Key, e.Lease, func() { fmt.Fprintln(stdout, heldWord) })
 }
 
 // die makes a process take a lock and kills it once the agent has seen it.

@@ -123,7 +123,7 @@ func (p *players) hang(ctx context.Context) error {
 	defer conn.Close() //nolint:errcheck // Nothing is buffered in it.
 	return lockuser.HoldOn(ctx, rdb, lock.Options{App: "reports", KeyPrefix: p.scene.companions()}, p.scene.report(), lock.Lease{
 		TTL: reportTTL, Expect: reportExpect, Class: classReports, Purpose: "write the nightly report",
-	})
+	}, func() {})
 }
 
 // pause waits for d, or until ctx ends.

@@ -65,11 +65,12 @@ func Run(ctx context.Context, o Options) (res Result, err error) {
 	r := &runner{o: o, path: path, signals: signals}
 	rdb, done := application(conn)
 	defer func() { err = errors.Join(err, done()) }()
-	client, err := lock.New(rdb, lock.Options{App: o.App, KeyPrefix: o.KeyPrefix, OnEvent: r.event})
+	client, err := lock.New(rdb, lock.Options{App: o.App, KeyPrefix: o.KeyPrefix})
 	if err != nil {
 		return Result{}, err
 	}
 	defer func() { err = errors.Join(err, client.Close()) }()
+	client.Observe(r.event)
 	// The handle's context derives from this one: it ends with the run.
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)

@@ -103,6 +103,9 @@ func patient(t *testing.T, srv *testredis.Server) *redis.Client {
 	return c
 }
 
+// until is the end of h's validity.
+func until(h *lock.Handle) time.Time { return time.Now().Add(h.Validity()) }
+
 // open returns a lock client on connection i, closed at the end of the test.
 func (b *bed) open(i int, o lock.Options) *lock.Client {
 	b.t.Helper()

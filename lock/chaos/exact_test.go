@@ -147,8 +147,8 @@ func TestShortSleepLosesNothing(t *testing.T) {
 	}
 	for range 2 {
 		b.do("DEBUG", "SLEEP", "1.5")
-		before := h.Until()
-		testredis.Eventually(t, 3*time.Second, func() bool { return h.Until().After(before.Add(100 * time.Millisecond)) },
+		before := until(h)
+		testredis.Eventually(t, 3*time.Second, func() bool { return until(h).After(before.Add(100 * time.Millisecond)) },
 			"the lease is renewed after the sleep")
 	}
 	if err := h.Err(); err != nil {
@@ -218,8 +218,8 @@ func TestOtherTypeIsNotTouched(t *testing.T) {
 	b.do("RPUSH", b.locks[0], "a", "b")
 	began := time.Now()
 	_, err := c.Acquire(t.Context(), b.locks[0], lock.Lease{TTL: time.Second})
-	if !errors.Is(err, lock.ErrWrongType) {
-		t.Errorf("got %v, want ErrWrongType", err)
+	if reply, ok := errors.AsType[*lock.ServerError](err); !ok || reply.Code != lock.CodeWrongType {
+		t.Errorf("got %v, want the code wrong_type", err)
 	}
 	if took := time.Since(began); took > 5*time.Second {
 		t.Errorf("took %s: a retry loop", took)

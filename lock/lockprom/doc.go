@@ -5,7 +5,7 @@
 //	…
 //	prometheus.MustRegister(lockprom.New(client))
 //
-// It is fed by [lock.Client.Observe], before or beside Options.OnEvent.
+// It is fed by [lock.Client.Observe].
 //
 // # Guarantees
 //

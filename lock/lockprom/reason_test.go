@@ -38,11 +38,10 @@ var sentinelReasons = map[string]struct {
 	err  error
 	want reason
 }{
-	"ErrHeld":      {lock.ErrHeld, reasonHeld},
-	"ErrUnknown":   {lock.ErrUnknown, reasonUnknown},
-	"ErrTooLate":   {lock.ErrTooLate, reasonTooLate},
-	"ErrClosed":    {lock.ErrClosed, reasonClosed},
-	"ErrWrongType": {&lock.ServerError{Code: lock.CodeWrongType, Err: errors.New("WRONGTYPE")}, reasonWrongType},
+	"ErrHeld":    {lock.ErrHeld, reasonHeld},
+	"ErrUnknown": {lock.ErrUnknown, reasonUnknown},
+	"ErrTooLate": {lock.ErrTooLate, reasonTooLate},
+	"ErrClosed":  {lock.ErrClosed, reasonClosed},
 	// No failed acquire or renewal is one of these.
 	"ErrLost":     {lock.ErrLost, reasonOther},
 	"ErrMaxHold":  {lock.ErrMaxHold, reasonOther},

@@ -62,12 +62,13 @@ func TestOnAServer(t *testing.T) {
 	t.Parallel()
 	srv := testredis.Start(t)
 	rdb := srv.Client(t)
-	told := 0
-	client := open(t, rdb, lock.Options{OnEvent: func(e lock.Event) {
+	seen := 0
+	client := open(t, rdb, lock.Options{})
+	client.Observe(func(e lock.Event) {
 		if e.Kind == lock.EventAcquired {
-			told++
+			seen++
 		}
-	}})
+	})
 	other := open(t, rdb, lock.Options{})
 	c := New(client, other)
 	reg := register(t, c)
@@ -107,7 +108,7 @@ func TestOnAServer(t *testing.T) {
 	if err := rdb.RPush(t.Context(), "list", "x").Err(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := client.TryAcquire(t.Context(), "list", lease("orders")); !errors.Is(err, lock.ErrWrongType) {
+	if _, err := client.TryAcquire(t.Context(), "list", lease("orders")); reasonOf(err) != reasonWrongType {
 		t.Fatalf("err = %v", err)
 	}
 
@@ -146,8 +147,8 @@ func TestOnAServer(t *testing.T) {
 		`releases_total{class="default",outcome="released"}`:         0,
 		`hold_seconds_count{class="default",outcome="lost"}`:         2,
 	})
-	if told != 3 {
-		t.Errorf("Options.OnEvent was told of %d acquires, want 3", told)
+	if seen != 3 {
+		t.Errorf("another observer has seen %d acquires, want 3", seen)
 	}
 }
 

@@ -8,10 +8,25 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 )
 
-// Instance is the heartbeat of one process that uses the lock library: a hash
-// at [InstanceKey], written every [Heartbeat] with TTL [HeartbeatTTL].
+// Heartbeat and HeartbeatTTL are how often a process refreshes its instance key and how long that key lives
+// without.
+const (
+	Heartbeat    = 5 * time.Second
+	HeartbeatTTL = 15 * time.Second
+)
+
+// MaxClasses is how many classes a process counts by themselves; those that come later are counted together as
+// OtherClasses.
+const (
+	MaxClasses   = 32
+	OtherClasses = "_other"
+)
+
+// Instance is the heartbeat of one process that uses the lock library: a hash at [InstanceKey], written every
+// [Heartbeat] with TTL [HeartbeatTTL].
 type Instance struct {
 	ID      string
 	App     string
@@ -19,82 +34,93 @@ type Instance struct {
 	PID     int
 	Started int64  // ms of server time at the first heartbeat
 	Slot    string // declared by the operator (pod name); "" for none
-	// Counts are what the process has done so far by class of its locks: lower
-	// bounds, since the last ones are not told.
+	// Counts are what the process has done by class of its locks: lower bounds, since they do not have what
+	// happened after the last heartbeat.
 	Counts map[string]Counts
-	// Unknown holds the fields that this version does not know.
-	Unknown map[string]string
 }
 
-// Fields returns i as the field, value, … list that HSET takes, in a fixed
-// order, without empty ones.
+// Counts are what a process has done with the locks of one class since it started.
+type Counts struct {
+	Acquired      int64 // locks taken
+	Failed        int64 // acquires that ended without the lock, whatever the reason
+	Contended     int64 // acquires that found another holder first
+	Renewed       int64
+	RenewFailures int64
+	Lost          int64 // holds that ended before their release
+}
+
+// fieldCount is the prefix of the fields that have counts.
+const fieldCount = "count:"
+
+// Fields returns i as the field, value, … list that HSET takes, in a fixed order, without empty ones.
 func (i *Instance) Fields() []any {
 	list := make([]any, 0, 12)
-	text := func(name, value string) {
+	add := func(name, value string) {
 		if value != "" {
 			list = append(list, name, value)
 		}
 	}
-	text(FieldID, i.ID)
-	text(FieldApp, i.App)
-	text(FieldHost, i.Host)
-	if i.PID != 0 {
-		list = append(list, FieldPID, strconv.Itoa(i.PID))
+	number := func(n int64) string {
+		if n == 0 {
+			return ""
+		}
+		return strconv.FormatInt(n, 10)
 	}
-	if i.Started != 0 {
-		list = append(list, FieldStarted, strconv.FormatInt(i.Started, 10))
-	}
-	text(FieldSlot, i.Slot)
+	add("id", i.ID)
+	add("app", i.App)
+	add("host", i.Host)
+	add("pid", number(int64(i.PID)))
+	add("started", number(i.Started))
+	add("slot", i.Slot)
 	for _, class := range slices.Sorted(maps.Keys(i.Counts)) {
-		list = append(list, fieldCount+class, i.Counts[class].encode())
+		c := i.Counts[class]
+		add(fieldCount+class, fmt.Sprintf("%d %d %d %d %d %d", c.Acquired, c.Failed, c.Contended, c.Renewed, c.RenewFailures, c.Lost))
 	}
 	return list
 }
 
-// DecodeInstance reads an instance hash as [Decode] reads metadata: it keeps
-// what it can read even when it returns an error that wraps [ErrMalformed].
+// DecodeInstance reads an instance hash as [Decode] reads metadata: it keeps what it can read even when it returns
+// an error that wraps [ErrMalformed]. Fields, and words behind counts, that it does not know are ignored.
 func DecodeInstance(fields map[string]string) (*Instance, error) {
-	d := decoder{fields: fields}
-	i := &Instance{
-		ID:      d.text(FieldID),
-		App:     d.text(FieldApp),
-		Host:    d.text(FieldHost),
-		PID:     d.integer(FieldPID, math.MaxInt32),
-		Started: d.number(FieldStarted, math.MaxInt64),
-		Slot:    d.text(FieldSlot),
+	i := &Instance{ID: clip(fields["id"], MaxText), App: clip(fields["app"], MaxText), Host: clip(fields["host"], MaxText), Slot: clip(fields["slot"], MaxText)}
+	var errs []error
+	fail := func(name string, err error) {
+		if err != nil {
+			errs = append(errs, fmt.Errorf("%w: field %q has %q: %w", ErrMalformed, clip(name, 64), clip(fields[name], 64), err))
+		}
 	}
-	i.Counts = d.counts()
-	i.Unknown = d.unknown()
+	number := func(name string, limit int64) (n int64) {
+		if fields[name] == "" {
+			return 0
+		}
+		err := parseNumbers([]string{fields[name]}, &n)
+		if err == nil && n > limit {
+			n, err = 0, fmt.Errorf("above %d", limit)
+		}
+		fail(name, err)
+		return n
+	}
 	if i.ID == "" {
-		d.missing(FieldID)
+		errs = append(errs, fmt.Errorf("%w: field %q is missing", ErrMalformed, "id"))
 	}
-	return i, errors.Join(d.errs...)
-}
-
-// counts takes the fields that have counts, in order of their names.
-func (d *decoder) counts() map[string]Counts {
-	var names []string
-	for name := range d.fields {
-		if strings.HasPrefix(name, fieldCount) {
-			names = append(names, name)
+	i.PID, i.Started = int(number("pid", math.MaxInt32)), number("started", math.MaxInt64)
+	for _, name := range slices.Sorted(maps.Keys(fields)) {
+		class, counted := strings.CutPrefix(name, fieldCount)
+		switch {
+		case !counted:
+		case len(i.Counts) > MaxClasses:
+			errs = append(errs, fmt.Errorf("%w: more than %d classes", ErrMalformed, MaxClasses+1))
+			return i, errors.Join(errs...)
+		default:
+			if i.Counts == nil {
+				i.Counts = map[string]Counts{}
+			}
+			var c Counts
+			err := parseNumbers(strings.Split(clip(fields[name], MaxText), " "), &c.Acquired, &c.Failed, &c.Contended, &c.Renewed, &c.RenewFailures, &c.Lost)
+			if fail(name, err); err == nil {
+				i.Counts[clip(class, MaxText)] = c
+			}
 		}
 	}
-	if len(names) == 0 {
-		return nil
-	}
-	slices.Sort(names)
-	if len(names) > MaxClasses+1 {
-		d.errs = append(d.errs, fmt.Errorf("%w: %d classes, kept %d", ErrMalformed, len(names), MaxClasses+1))
-		names = names[:MaxClasses+1]
-	}
-	all := make(map[string]Counts, len(names))
-	for _, name := range names {
-		text, _ := d.take(name)
-		counts, err := decodeCounts(text)
-		d.fail(name, text, err)
-		if err == nil {
-			all[clip(name[len(fieldCount):], MaxText)] = counts
-		}
-	}
-	return all
+	return i, errors.Join(errs...)
 }

@@ -1,13 +1,12 @@
 package record
 
 import (
-	"strconv"
 	"strings"
-	"sync"
+
+	"github.com/locksteward/locksteward/lock/internal/hashslot"
 )
 
-// DefaultPrefix is the prefix of every companion key unless the application
-// moved it (lock.Options.KeyPrefix).
+// DefaultPrefix is the prefix of every companion key unless the application moved it (lock.Options.KeyPrefix).
 const DefaultPrefix = "locksteward:"
 
 // Kind is a kind of companion key of a lock.
@@ -23,76 +22,90 @@ const (
 	KindWake   Kind = "wake"   // prefix of the shard channels of the processes that wait
 )
 
-// slots is the number of hash slots of a Redis Cluster.
-const slots = 16384
-
-// Tag returns the text that hashes to key's slot and can stand between braces:
-// key's own hash tag if it has a valid one; else key if it is not empty and has
-// no closing brace; else the smallest decimal number whose slot is key's.
+// Tag returns the text that hashes to key's slot and can stand between braces: key's own hash tag if it has a valid
+// one; else key if it is not empty and has no closing brace; else the smallest decimal number whose slot is key's.
 func Tag(key string) string {
-	if tag, ok := hashTag(key); ok {
+	if tag, ok := hashslot.Tag(key); ok {
 		return tag
 	}
 	if key != "" && !strings.Contains(key, "}") {
 		return key
 	}
-	return slotNumber(Slot(key))
+	return slotNumber(key)
 }
 
-// Companion returns the name of key's companion of the given kind:
-// prefix+kind+":{tag}" when the tag is the key itself, else with ":"+key behind
-// it. Two locks never share a companion, and all of a lock's keys share a slot.
+// Names are the companions of one lock that the library uses.
+type Names struct {
+	Hold, Queue, Waiter, Wake string // as [Companion] gives them
+	Fence                     string // [FenceKey]
+}
+
+// NamesOf returns the names of the lock key, in one allocation.
+func NamesOf(prefix, key string) Names {
+	tag, number := Tag(key), slotNumber(key)
+	size := len(tag)
+	if tag != key {
+		size += len(":") + len(key)
+	}
+	var b strings.Builder
+	b.Grow(5*(len(prefix)+len(":{}")) + len("holdqueuewaiterwakefence") + 4*size + len(number))
+	companion := func(kind Kind) string {
+		from := b.Len()
+		writeCompanion(&b, prefix, kind, tag, key)
+		return b.String()[from:]
+	}
+	n := Names{Hold: companion(KindHold), Queue: companion(KindQueue), Waiter: companion(KindWaiter), Wake: companion(KindWake)}
+	from := b.Len()
+	writeCompanion(&b, prefix, "fence", number, number)
+	n.Fence = b.String()[from:]
+	return n
+}
+
+// Companion returns the name of key's companion of the given kind: prefix+kind+":{tag}" when the tag is the key
+// itself, else with ":"+key behind it. Two locks never share a companion, and all of a lock's keys share a slot.
 func Companion(prefix string, kind Kind, key string) string {
-	tag := Tag(key)
-	name := prefix + string(kind) + ":{" + tag + "}"
-	if tag == key {
-		return name
-	}
-	return name + ":" + key
+	var b strings.Builder
+	writeCompanion(&b, prefix, kind, Tag(key), key)
+	return b.String()
 }
 
-// ParseCompanion is the inverse of [Companion]: it returns the kind and the
-// lock's key, or false when name is no companion under prefix.
+func writeCompanion(b *strings.Builder, prefix string, kind Kind, tag, key string) {
+	b.WriteString(prefix)
+	b.WriteString(string(kind))
+	b.WriteString(":{")
+	b.WriteString(tag)
+	b.WriteByte('}')
+	if tag != key {
+		b.WriteByte(':')
+		b.WriteString(key)
+	}
+}
+
+// ParseCompanion is the inverse of [Companion]: it returns the kind and the lock's key, or false when name is no
+// companion under prefix.
 func ParseCompanion(prefix, name string) (kind Kind, key string, ok bool) {
-	rest, found := strings.CutPrefix(name, prefix)
-	if !found {
-		return "", "", false
-	}
-	kindText, rest, found := strings.Cut(rest, ":{")
-	if !found {
-		return "", "", false
-	}
-	kind = Kind(kindText)
-	switch kind {
+	rest, ours := strings.CutPrefix(name, prefix)
+	text, rest, _ := strings.Cut(rest, ":{")
+	switch kind = Kind(text); kind {
 	case KindHold, KindQueue, KindWaiter, KindUndo, KindExec, KindWake:
 	default:
 		return "", "", false
 	}
-	tag, behind, found := strings.Cut(rest, "}")
-	if !found {
-		return "", "", false
-	}
-	key = tag
+	key, behind, _ := strings.Cut(rest, "}")
 	if behind != "" {
-		key, found = strings.CutPrefix(behind, ":")
-		if !found {
-			return "", "", false
-		}
+		key = behind[1:]
 	}
-	if Companion(prefix, kind, key) != name {
+	if !ours || Companion(prefix, kind, key) != name {
 		return "", "", false
 	}
 	return kind, key, true
 }
 
-// FenceKey returns the counter that fences the locks of key's hash slot: one
-// small key per slot, without TTL.
-func FenceKey(prefix, key string) string {
-	return prefix + "fence:{" + slotNumber(Slot(key)) + "}"
-}
+// FenceKey returns the counter that fences the locks of key's hash slot: one small key per slot, without TTL.
+func FenceKey(prefix, key string) string { return prefix + "fence:{" + slotNumber(key) + "}" }
 
-// InstanceKey returns the heartbeat key of a process, which is also the name of
-// the channel on which it is told of forced releases.
+// InstanceKey returns the heartbeat key of a process, which is also the name of the channel on which it is notified
+// of hand-offs and forced releases.
 func InstanceKey(prefix, id string) string { return prefix + "instance:" + id }
 
 // ParseInstanceKey is the inverse of [InstanceKey].
@@ -101,66 +114,7 @@ func ParseInstanceKey(prefix, name string) (id string, ok bool) {
 	return id, ok && id != ""
 }
 
-// Slot returns the Redis Cluster hash slot of key: CRC16 (XMODEM) of its hash
-// tag, or of all of it, modulo 16384 (Redis Cluster specification, "Key
-// distribution model").
-func Slot(key string) int {
-	if tag, ok := hashTag(key); ok {
-		key = tag
-	}
-	return int(crc16(key)) % slots
-}
+// Slot returns the Redis Cluster hash slot of key.
+func Slot(key string) int { return hashslot.Of(key) }
 
-// hashTag returns what stands between the first { and the first } after it, if
-// that is not empty.
-func hashTag(key string) (string, bool) {
-	_, behind, ok := strings.Cut(key, "{")
-	if !ok {
-		return "", false
-	}
-	tag, _, ok := strings.Cut(behind, "}")
-	return tag, ok && tag != ""
-}
-
-// slotNumbers maps each slot to the smallest decimal number that hashes to it.
-var slotNumbers = sync.OnceValue(func() []string {
-	table := make([]string, slots)
-	var text []byte
-	for n, missing := 0, slots; missing > 0; n++ {
-		text = strconv.AppendInt(text[:0], int64(n), 10)
-		if s := int(crc16(text)) % slots; table[s] == "" {
-			table[s] = string(text)
-			missing--
-		}
-	}
-	return table
-})
-
-func slotNumber(slot int) string { return slotNumbers()[slot] }
-
-// crcTable has the CRC of each byte.
-var crcTable = sync.OnceValue(func() *[256]uint16 {
-	var table [256]uint16
-	for i := range table {
-		crc := uint16(i) << 8
-		for range 8 {
-			if crc&0x8000 != 0 {
-				crc = crc<<1 ^ 0x1021
-			} else {
-				crc <<= 1
-			}
-		}
-		table[i] = crc
-	}
-	return &table
-})
-
-// crc16 is CRC-16/XMODEM: polynomial 0x1021, initial value 0, not reflected.
-func crc16[T string | []byte](s T) uint16 {
-	table := crcTable()
-	var crc uint16
-	for i := range len(s) {
-		crc = crc<<8 ^ table[byte(crc>>8)^s[i]]
-	}
-	return crc
-}
+func slotNumber(key string) string { return hashslot.Number(hashslot.Of(key)) }

@@ -2,118 +2,126 @@ package record
 
 import (
 	"bytes"
-	"strconv"
+	"fmt"
 	"strings"
+	"time"
+)
+
+// Longest acquisition id and lock value that [ParseValue] accepts, in bytes.
+const (
+	MaxID    = 128
+	MaxValue = 512
 )
 
 // valueMark opens the value of every lock of this format.
 const valueMark = "ls2:"
 
-// MaxID is the longest acquisition id that [ParseValue] accepts, in bytes.
-const MaxID = 128
-
-// MaxValue is the longest lock value that [ParseValue] accepts, in bytes.
-const MaxValue = 512
-
-// Value returns the value of a lock: "ls2:<id>:<secret>". The id may be shown
-// to anyone, the secret is what makes the value a token; neither may contain a
-// colon, a space or a control character.
+// Value returns the value of a lock: "ls2:<id>:<secret>". The id may be shown to anyone, the secret is what makes
+// the value a token; neither may contain a colon, a space or a control character.
 func Value(id, secret string) string { return valueMark + id + ":" + secret }
 
-// ParseValue returns the acquisition id in a lock's value, or false when value
-// is not of this format. It never returns the secret.
+// ParseValue returns the acquisition id in a lock's value, or false when value is not of this format. It never
+// returns the secret.
 func ParseValue(value []byte) (id string, ok bool) {
-	if len(value) > MaxValue {
-		return "", false
-	}
 	rest, found := bytes.CutPrefix(value, []byte(valueMark))
-	if !found {
-		return "", false
-	}
-	head, secret, found := bytes.Cut(rest, []byte{':'})
-	if !found || len(head) > MaxID || !plain(head) || !plain(secret) {
+	head, secret, _ := bytes.Cut(rest, []byte{':'})
+	if !found || len(value) > MaxValue || len(head) > MaxID || !plain(head) || !plain(secret) {
 		return "", false
 	}
 	return string(head), true
 }
 
-// plain says that b is not empty and all printable ASCII without space and
-// colon, which is what an id or a secret consists of.
+// plain says that b is not empty and all printable ASCII without space and colon, which is what an id or a secret
+// consists of.
 func plain(b []byte) bool {
-	for _, c := range b {
-		if c <= ' ' || c >= 0x7f || c == ':' {
-			return false
-		}
-	}
-	return len(b) > 0
+	return len(b) > 0 && !bytes.ContainsFunc(b, func(c rune) bool { return c <= ' ' || c >= 0x7f || c == ':' })
 }
 
-const lostMark = "lost "
+// Kinds of a [Message].
+const (
+	MessageLost = "lost"  // a forced release has ended the hold
+	MessageTurn = "turn"  // to a waiter: its place in the queue
+	MessageHand = "yours" // to a waiter: it was handed the lock, for one [Turn]
+)
 
-// LostMessage is what a forced release publishes on the holder's instance
-// channel, so that the hold with that acquisition id ends at once.
-func LostMessage(id string) string { return lostMark + id }
-
-// ParseLostMessage is the inverse of [LostMessage]. Words behind the id are
-// ignored: later versions may say more.
-func ParseLostMessage(message string) (id string, ok bool) {
-	rest, found := strings.CutPrefix(message, lostMark)
-	if !found {
-		return "", false
-	}
-	id, _, _ = strings.Cut(rest, " ")
-	return id, id != ""
+// Message is what is published on a channel of a process.
+type Message struct {
+	Kind   string
+	ID     string // acquisition id
+	Before int    // MessageTurn: how many are before it in the queue
+	Fence  int64  // MessageHand
+	Nonce  string // MessageHand: of the attempt that the release found
 }
 
-const turnMark = "turn "
-
-// TurnMessage is what a release publishes on the channel of the waiter's process:
-// how many others are before it in the queue.
-func TurnMessage(id string, before int) string { return turnMark + id + " " + strconv.Itoa(before) }
-
-// ParseTurnMessage is the inverse of [TurnMessage]. Words behind are ignored:
-// later versions may say more.
-func ParseTurnMessage(message string) (id string, before int, ok bool) {
-	rest, found := strings.CutPrefix(message, turnMark)
-	if !found {
-		return "", 0, false
+// String returns the message as it is published.
+func (m Message) String() string {
+	switch m.Kind {
+	case MessageTurn:
+		return fmt.Sprintf("%s %s %d", m.Kind, m.ID, m.Before)
+	case MessageHand:
+		return fmt.Sprintf("%s %s %d %s", m.Kind, m.ID, m.Fence, m.Nonce)
+	default:
+		return m.Kind + " " + m.ID
 	}
-	id, rest, _ = strings.Cut(rest, " ")
-	number, _, _ := strings.Cut(rest, " ")
-	before, err := strconv.Atoi(number)
-	return id, before, err == nil && id != "" && before >= 0 && before < 1<<16
 }
 
-const grantMark = "yours "
-
-// Grant is the message of a release to the waiter that it handed the lock, for
-// one [Turn].
-type Grant struct {
-	ID    string `json:"id"` // acquisition id
-	Fence int64  `json:"fence"`
-	Nonce string `json:"nonce"` // of the attempt that enqueued the waiter or refreshed its record
+// ParseMessage is the inverse of [Message.String]. Words behind are ignored, and kinds that it does not know are
+// not ok: later versions may say more.
+func ParseMessage(text string) (m Message, ok bool) {
+	words := append(strings.SplitN(text, " ", 5), "", "", "")
+	m.Kind, m.ID = words[0], words[1]
+	switch m.Kind {
+	case MessageLost:
+		ok = true
+	case MessageTurn:
+		var before int64
+		ok = parseNumbers(words[2:], &before) == nil && before < 1<<16
+		m.Before = int(before)
+	case MessageHand:
+		m.Nonce = words[3]
+		ok = parseNumbers(words[2:], &m.Fence) == nil && m.Fence > 0 && m.Nonce != ""
+	}
+	if !ok || m.ID == "" {
+		return Message{}, false
+	}
+	return m, true
 }
 
-// GrantMessage is what a release publishes on the channel of the process in
-// which the waiter stands that it gave the lock.
-func GrantMessage(g Grant) string {
-	return grantMark + g.ID + " " + strconv.FormatInt(g.Fence, 10) + " " + g.Nonce
+// Turn is how long the head of the queue has to take a free lock before the next one may.
+const Turn = 150 * time.Millisecond
+
+// WaiterLife is how long a waiter is believed to live after it wrote its record, which it does each second;
+// WaiterGrace how long the records of a lock's waiters outlive the last one that was due.
+const (
+	WaiterLife  = 3 * time.Second
+	WaiterGrace = 5 * time.Second
+)
+
+// Waiter is one that waits for a lock: a field of the waiters hash ([KindWaiter]), named by its acquisition id,
+// which is a member of the sorted set [KindQueue] with Since as its score.
+type Waiter struct {
+	Session  string // logical thread of work; "" for none
+	Instance string // process; "" for none
+	Since    int64  // arrival, µs of server time
+	Until    int64  // ms of server time: past this it is dead unless it writes again
 }
 
-// ParseGrantMessage is the inverse of [GrantMessage]. Words behind are ignored:
-// later versions may say more.
-func ParseGrantMessage(message string) (g Grant, ok bool) {
-	rest, found := strings.CutPrefix(message, grantMark)
-	if !found {
-		return Grant{}, false
+// Encode returns "<session> <instance> <since> <until>", "-" for what is not known. The acquire script writes more
+// behind it: what a release needs to hand the lock to the waiter, its secret among it.
+func (w Waiter) Encode() string {
+	return fmt.Sprintf("%s %s %d %d", dash(w.Session), dash(w.Instance), w.Since, w.Until)
+}
+
+// ParseWaiter is the inverse of [Waiter.Encode]. Words behind the fourth are ignored. Errors wrap [ErrMalformed].
+func ParseWaiter(text string) (Waiter, error) {
+	var w Waiter
+	words := strings.Split(clip(text, MaxText), " ")
+	if len(words) < 4 || words[0] == "" || words[1] == "" {
+		return Waiter{}, fmt.Errorf(`%w: waiter %q: want "<session> <instance> <since> <until>"`, ErrMalformed, clip(text, 64))
 	}
-	g.ID, rest, _ = strings.Cut(rest, " ")
-	number, rest, _ := strings.Cut(rest, " ")
-	g.Nonce, _, _ = strings.Cut(rest, " ")
-	fence, err := parseNumber(number)
-	g.Fence = fence
-	if err != nil || fence <= 0 || g.ID == "" || g.Nonce == "" {
-		return Grant{}, false
+	if err := parseNumbers(words[2:], &w.Since, &w.Until); err != nil {
+		return Waiter{}, fmt.Errorf("%w: waiter %q: since or until: %w", ErrMalformed, clip(text, 64), err)
 	}
-	return g, true
+	w.Session, w.Instance = undash(words[0]), undash(words[1])
+	return w, nil
 }

@@ -50,9 +50,15 @@ type lossVector struct {
 }
 
 type grantVector struct {
-	Message string       `json:"message"`
-	OK      bool         `json:"ok"`
-	Grant   record.Grant `json:"grant"`
+	Message string `json:"message"`
+	OK      bool   `json:"ok"`
+	Grant   grant  `json:"grant"`
+}
+
+type grant struct {
+	ID    string `json:"id"`
+	Fence int64  `json:"fence"`
+	Nonce string `json:"nonce"`
 }
 
 type keyVector struct {
@@ -71,10 +77,22 @@ type valueVector struct {
 // metaVector has what a reader must make of a text. Canonical says that a writer
 // makes exactly this text of it.
 type metaVector struct {
-	Text      string      `json:"text"`
-	OK        bool        `json:"ok"`
-	Canonical bool        `json:"canonical"`
-	Meta      record.Meta `json:"meta"`
+	Text      string         `json:"text"`
+	OK        bool           `json:"ok"`
+	Canonical bool           `json:"canonical"`
+	Meta      map[string]any `json:"meta"`
+}
+
+// metaFields are the fields of m by their names.
+func metaFields(m *record.Meta) map[string]any {
+	type lost record.Lost // without its form as a text
+	fields := map[string]any{}
+	v := reflect.ValueOf(*m)
+	for i := range v.NumField() {
+		fields[v.Type().Field(i).Name] = v.Field(i).Interface()
+	}
+	fields["Lost"] = (*lost)(m.Lost)
+	return fields
 }
 
 type instanceVector struct {
@@ -127,7 +145,7 @@ func buildVectors() vectors {
 		``,
 	} {
 		m, err := record.Decode(text)
-		v.Metadata = append(v.Metadata, metaVector{text, err == nil, err == nil && m.Encode() == text, *m})
+		v.Metadata = append(v.Metadata, metaVector{text, err == nil, err == nil && m.Encode() == text, metaFields(m)})
 	}
 	for _, fields := range []map[string]string{
 		{"id": "I7", "app": "billing", "host": "web-1", "pid": "4711", "started": "1767225000000", "slot": "billing-0"},
@@ -145,24 +163,30 @@ func buildVectors() vectors {
 		v.Waiters = append(v.Waiters, waiterVector{text, err == nil, w})
 	}
 	for _, message := range []string{"turn A 0", "turn A 12", "turn A 1 and more", "turn A -1", "turn A", "turn  0", "turn A x", "lost A", ""} {
-		id, before, ok := record.ParseTurnMessage(message)
-		if !ok {
-			id, before = "", 0
-		}
-		v.Turns = append(v.Turns, turnVector{message, ok, id, before})
+		m, ok := parse(message, record.MessageTurn)
+		v.Turns = append(v.Turns, turnVector{message, ok, m.ID, m.Before})
 	}
 	for _, message := range []string{
 		"yours A 1767225600000123 NONCE7", "yours A 1767225600000123 NONCE7 and more", "yours A 0 NONCE7", "yours A -1 NONCE7",
 		"yours A 1767225600000123", "yours A 1767225600000123 ", "yours  7 M", "yours A x M", "yours A", "turn A 0", "",
 	} {
-		g, ok := record.ParseGrantMessage(message)
-		v.Grants = append(v.Grants, grantVector{message, ok, g})
+		m, ok := parse(message, record.MessageHand)
+		v.Grants = append(v.Grants, grantVector{message, ok, grant{m.ID, m.Fence, m.Nonce}})
 	}
 	for _, message := range []string{"lost A", "lost A by request 7", "lost ", "lost", "turn A 0", ""} {
-		id, ok := record.ParseLostMessage(message)
-		v.Losses = append(v.Losses, lossVector{message, ok, id})
+		m, ok := parse(message, record.MessageLost)
+		v.Losses = append(v.Losses, lossVector{message, ok, m.ID})
 	}
 	return v
+}
+
+// parse reads a message of one kind.
+func parse(text, kind string) (record.Message, bool) {
+	m, ok := record.ParseMessage(text)
+	if m.Kind != kind {
+		return record.Message{}, false
+	}
+	return m, ok
 }
 
 // The file is frozen: a difference is a change of the wire format.

@@ -37,12 +37,13 @@ func setupMasters(t *testing.T) *masters {
 		nodes = append(nodes, rdb)
 	}
 	c, err := redlock.New(nodes, redlock.Options{
-		Options: lock.Options{Timeout: 2 * time.Second, OnEvent: m.events.add}, NodeTimeout: 2 * time.Second, // the machine is shared
+		Options: lock.Options{Timeout: 2 * time.Second}, NodeTimeout: 2 * time.Second, // the machine is shared
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	m.client = c
+	c.Observe(m.events.add)
 	t.Cleanup(func() {
 		if err := c.Close(); err != nil {
 			t.Error(err)

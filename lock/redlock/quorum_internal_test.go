@@ -148,12 +148,7 @@ func newCouncil(t *testing.T, n int, o Options) *council {
 func joinCouncil(t *testing.T, nodes []*fakeNode, o Options) *council {
 	t.Helper()
 	k := &council{nodes: nodes}
-	o.OnEvent = func(e lock.Event) {
-		k.mu.Lock()
-		defer k.mu.Unlock()
-		k.events = append(k.events, e)
-	}
-	c, err := lock.NewWithBackend(o.Options, 10, o.check(), func(h backend.Host) backend.Backend {
+	c, err := lock.NewWithBackend(o.Options, o.check(), func(h backend.Host) backend.Backend {
 		k.q = newQuorum(h, len(nodes), o.NodeTimeout, o.MinUptime)
 		k.q.met.Store(true)
 		for i, f := range nodes {
@@ -165,6 +160,11 @@ func joinCouncil(t *testing.T, nodes []*fakeNode, o Options) *council {
 		t.Fatal(err)
 	}
 	k.Client = c
+	c.Observe(func(e lock.Event) {
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		k.events = append(k.events, e)
+	})
 	t.Cleanup(func() {
 		if err := k.Close(); err != nil {
 			t.Error(err)

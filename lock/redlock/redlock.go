@@ -1,12 +1,14 @@
 package redlock
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"net"
 	"net/netip"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -31,9 +33,9 @@ const maxNodes = 31
 // Options tune a client of [New]. The zero value is usable.
 type Options struct {
 	// Options are those of [lock.New]. Votes do not share round trips: they would be late
-	// together. The default of PoolSize is that of the
-	// node with the smallest pool; it bounds acquires, and each node has that many
-	// connections. Waiters look again after 50 to 250 ms. Timeout is the time within which an acquire that gets no majority has
+	// together. The smallest pool of the nodes' clients bounds acquires at once, and
+	// each node has that many connections, and four more. Waiters look again after 50
+	// to 250 ms. Timeout is the time within which an acquire that gets no majority has
 	// failed.
 	lock.Options
 	// NodeTimeout is how long one node is waited for in one round; an acquire has
@@ -68,14 +70,11 @@ func New(nodes []*redis.Client, opts Options) (*lock.Client, error) {
 	if err := checkNodes(nodes, opts.AllowEven); err != nil {
 		return nil, fmt.Errorf("new redlock client: %w", err)
 	}
-	size := nodes[0].Options().PoolSize
-	for _, n := range nodes {
-		size = min(size, n.Options().PoolSize)
-	}
-	c, err := lock.NewWithBackend(opts.Options, size, opts.check(), func(h backend.Host) backend.Backend {
+	pool := slices.MinFunc(nodes, func(a, b *redis.Client) int { return cmp.Compare(a.Options().PoolSize, b.Options().PoolSize) }).Options().PoolSize
+	c, err := lock.NewWithBackend(opts.Options, opts.check(), func(h backend.Host) backend.Backend {
 		q := newQuorum(h, len(nodes), opts.NodeTimeout, opts.MinUptime)
 		for i, rdb := range nodes {
-			q.connect(q.nodes[i], rdb)
+			q.connect(q.nodes[i], rdb, pool)
 		}
 		return q
 	})
@@ -85,8 +84,8 @@ func New(nodes []*redis.Client, opts Options) (*lock.Client, error) {
 	return c, nil
 }
 
-// connect opens the library's own client of a node.
-func (q *quorum) connect(n *node, rdb *redis.Client) {
+// connect opens the library's own client of a node, for pool requests at once.
+func (q *quorum) connect(n *node, rdb *redis.Client, pool int) {
 	opt := *rdb.Options()
 	n.addr = opt.Addr
 	theirs := opt.OnConnect
@@ -101,7 +100,7 @@ func (q *quorum) connect(n *node, rdb *redis.Client) {
 	// A request does not wait for a dial longer than for its node; the dial may
 	// take its time, for the next one.
 	timeout := max(min(q.host.Timeout, time.Second), q.nodeTimeout)
-	s := transport.OpenNode(&opt, transport.Options{Timeout: timeout, PoolSize: q.host.PoolSize, MaxInFlight: q.host.PoolSize})
+	s := transport.OpenNode(&opt, transport.Options{Timeout: timeout, PoolSize: pool, MaxInFlight: pool})
 	n.server = s
 }
 

@@ -55,7 +55,7 @@ func TestRedlockRefuses(t *testing.T) {
 		"socket":         {[]string{"/run/redis.sock", three[0], "/run/../run/redis.sock"}, redlock.Options{}, []string{"nodes[0]", "nodes[2]"}},
 		"timeout":        {three, redlock.Options{NodeTimeout: time.Minute}, []string{"NodeTimeout: want 1ms to 10s", "1m0s"}},
 		"uptime":         {three, redlock.Options{MinUptime: -1}, []string{"MinUptime: want 0 or more"}},
-		"options":        {three, redlock.Options{Options: lock.Options{Timeout: 1, RenewFraction: 2}, MinUptime: -1}, []string{"Options.Timeout", "Options.RenewFraction", "MinUptime"}},
+		"options":        {three, redlock.Options{Options: lock.Options{Timeout: 1, KeyPrefix: "{"}, MinUptime: -1}, []string{"Options.Timeout", "Options.KeyPrefix", "MinUptime"}},
 		"several at one": {[]string{three[0], three[0], "", ""}, redlock.Options{}, []string{"odd number", "nodes[0]", "nodes[2]: is nil", "nodes[3]: is nil"}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -253,7 +253,7 @@ func (w *world) await(p *process, session, key string) *wait {
 	return c
 }
 
-// giveUp ends a wait as leave.lua does.
+// giveUp ends a wait as release.lua does.
 func (w *world) giveUp(c *wait) {
 	w.waits = slices.DeleteFunc(w.waits, func(o *wait) bool { return o == c })
 	w.must(w.db.HDel(w.ctx, waiters(c.key), c.id).Err())

@@ -31,7 +31,7 @@ import redis.clients.jedis.util.JedisClusterCRC16;
  *
  * <p>It follows docs/wire-format.md: token, metadata and fence are written by one script, renewed by
  * another, and released by a third that compares first. Copy this file and
- * lock/{acquire,renew,release,leave}.lua. What it leaves out, as that page allows: the heartbeat.
+ * lock/{acquire,renew,release}.lua. What it leaves out, as that page allows: the heartbeat.
  *
  * <pre>{@code
  * LockstewardLock lock = new LockstewardLock(jedis, "lock:order:42", 30_000, "billing", "charge card");
@@ -89,7 +89,7 @@ public final class LockstewardLock {
         about.put("renew_every", Long.toString(ttl / 3));
         keys = List.of(key, companion("hold", key), PREFIX + "fence:{" + number(slot(key)) + "}",
                 companion("queue", key), companion("waiter", key));
-        for (String name : List.of("acquire", "renew", "release", "leave")) {
+        for (String name : List.of("acquire", "renew", "release")) {
             scripts.put(name, Files.readString(folder.resolve(name + ".lua")));
         }
     }
@@ -184,10 +184,7 @@ public final class LockstewardLock {
                     }
                 }
                 if (System.nanoTime() >= end) {
-                    // Out of the queue first: a release may have handed the lock over.
-                    if (Long.valueOf(2).equals(run("leave", List.of(key, keys.get(3), keys.get(4)), List.of(id, publish())))) {
-                        release();
-                    }
+                    release(); // out of the queue first: a release may have handed the lock over
                     value = null;
                     return null;
                 }

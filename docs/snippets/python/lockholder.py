@@ -2,7 +2,7 @@
 
 It follows docs/wire-format.md: token, metadata and fence are written by one
 script, renewed by another, and released by a third that compares first. Copy
-this file and lock/{acquire,renew,release,leave}.lua. What it leaves out, as that
+this file and lock/{acquire,renew,release}.lua. What it leaves out, as that
 page allows: the heartbeat.
 
     lock = Lock(redis.Redis(socket_timeout=3), "lock:order:42", ttl=30, app="billing")
@@ -44,7 +44,7 @@ class Lock:
         self.hold, self.queue, self.waiter = (companion(prefix, kind, key) for kind in ("hold", "queue", "waiter"))
         self.keys = [key, self.hold, prefix + "fence:{%s}" % number(key_slot(key.encode())), self.queue, self.waiter]
         self.script = {name: client.register_script((Path(scripts) / (name + ".lua")).read_text())
-                       for name in ("acquire", "renew", "release", "leave")}
+                       for name in ("acquire", "renew", "release")}
         self.value, self.fence, self.until, self.renewals = None, 0, (0, 0), 0
 
     def metadata(self, **more):
@@ -111,9 +111,7 @@ class Lock:
                     if word[:2] == ["turn", self.id]:
                         again = time.monotonic() + int(word[2]) * TURN / 1000
                 if time.monotonic() >= end:
-                    # Out of the queue first: a release may have handed the lock over.
-                    if self.script["leave"]([self.key, self.queue, self.waiter], [self.id, self.publish]) == 2:
-                        self.release()
+                    self.release()  # out of the queue first: a release may have handed the lock over
                     self.value = None
                     return None
 

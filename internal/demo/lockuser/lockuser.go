@@ -31,11 +31,12 @@ func Hold(ctx context.Context, url, key string, lease lock.Lease) error {
 	}
 	rdb := redis.NewClient(opt)
 	defer rdb.Close() //nolint:errcheck // Nothing is buffered in it.
-	return HoldOn(ctx, rdb, lock.Options{App: App}, key, lease)
+	return HoldOn(ctx, rdb, lock.Options{App: App}, key, lease, func() {})
 }
 
-// HoldOn is [Hold] on a client and with options of the caller's choice.
-func HoldOn(ctx context.Context, rdb redis.UniversalClient, opts lock.Options, key string, lease lock.Lease) (err error) {
+// HoldOn is [Hold] on a client and with options of the caller's choice; it calls held
+// when it has the lock.
+func HoldOn(ctx context.Context, rdb redis.UniversalClient, opts lock.Options, key string, lease lock.Lease, held func()) (err error) {
 	client, err := lock.New(rdb, opts)
 	if err != nil {
 		return fmt.Errorf("hold lock %q: %w", key, err)
@@ -45,6 +46,7 @@ func HoldOn(ctx context.Context, rdb redis.UniversalClient, opts lock.Options, k
 	if err != nil {
 		return err
 	}
+	held()
 	<-h.Context().Done()
 	lost := h.Err()
 	done, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseTimeout)

@@ -27,9 +27,8 @@ type Backend interface {
 
 // Host is what a client offers to its backend. All of it is safe for concurrent use.
 type Host struct {
-	Timeout  time.Duration     // lock.Options.Timeout
-	PoolSize int               // lock.Options.PoolSize
-	Release  *transport.Script // with value and "PUBLISH" as arguments
+	Timeout time.Duration     // lock.Options.Timeout
+	Release *transport.Script // with value and "PUBLISH" as arguments
 	// Spawn runs a function in the background. Its context ends when the client is closed.
 	Spawn func(func(context.Context))
 	// Classify turns a failed round trip into an error for the caller.

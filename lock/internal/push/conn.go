@@ -28,7 +28,7 @@ type subConn struct {
 	changed    chan struct{} // channels were assigned
 
 	subscribed map[string]*channel // only run's goroutine touches it
-	heardAt    atomic.Pointer[time.Time]
+	answeredAt atomic.Pointer[time.Time]
 }
 
 // run serves the connection until it breaks or ctx ends.
@@ -65,7 +65,7 @@ func (c *subConn) serve(ctx context.Context) error {
 		reader.Wait()
 	}()
 	broken := make(chan error, 1)
-	c.heard()
+	c.answered()
 	if err := c.subscribe(ctx, ps); err != nil {
 		return err
 	}
@@ -84,7 +84,7 @@ func (c *subConn) serve(ctx context.Context) error {
 				return err
 			}
 		case <-ping.C:
-			if time.Since(*c.heardAt.Load()) > maxSilence {
+			if time.Since(*c.answeredAt.Load()) > maxSilence {
 				return errSilent
 			}
 			if err := c.unsubscribe(ctx, ps); err != nil {
@@ -105,13 +105,13 @@ func (c *subConn) read(ctx context.Context, ps *redis.PubSub) error {
 	for {
 		m, err := respcheck.Message(c.node.Options().Addr, func() (any, error) { return ps.Receive(ctx) })
 		if redis.HasErrorPrefix(err, "MISCONF") {
-			c.heard() // a server that cannot save refuses PING too, but it answers
+			c.answered() // a server that cannot save refuses PING too, but it answers
 			continue
 		}
 		if err != nil {
 			return err
 		}
-		c.heard()
+		c.answered()
 		switch m := m.(type) {
 		case *redis.Subscription:
 			switch m.Kind {
@@ -193,7 +193,7 @@ func (c *subConn) detach() bool {
 	return true
 }
 
-func (c *subConn) heard() {
+func (c *subConn) answered() {
 	now := time.Now()
-	c.heardAt.Store(&now)
+	c.answeredAt.Store(&now)
 }

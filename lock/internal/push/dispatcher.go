@@ -6,46 +6,39 @@ import (
 	"github.com/locksteward/locksteward/lock/record"
 )
 
-// Message is what a waiter is notified of: how many are before it in the queue, or that
-// it was handed the lock. The zero value is "try again".
-type Message struct {
-	Before int
-	Grant  record.Grant // its nonce is empty if the lock was not handed over
-}
-
-// join returns what remains of two messages.
-func (m Message) join(old Message) Message {
-	m.Before = min(m.Before, old.Before)
-	if m.Grant.Nonce == "" {
-		m.Grant = old.Grant
+// join returns what remains of two messages to a waiter. The zero value is "try again".
+func join(m, old record.Message) record.Message {
+	if m.Nonce == "" {
+		m.Fence, m.Nonce = old.Fence, old.Nonce
 	}
+	m.Before = min(m.Before, old.Before)
 	return m
 }
 
 // Waiter is one call that waits for a lock.
 type Waiter struct {
 	// C has what was not received yet, as one message. Only one goroutine may receive.
-	C <-chan Message
+	C <-chan record.Message
 
 	id   string
-	mu   sync.Mutex   // excludes senders of different channels
-	slot chan Message // for one
+	mu   sync.Mutex          // excludes senders of different channels
+	slot chan record.Message // for one
 }
 
 // NewWaiter returns a waiter with that acquisition id.
 func NewWaiter(id string) *Waiter {
-	slot := make(chan Message, 1)
+	slot := make(chan record.Message, 1)
 	return &Waiter{C: slot, id: id, slot: slot}
 }
 
 // notify joins m with what w has not received yet. It never blocks: with w.mu locked the
 // slot stays free once it is empty.
-func (w *Waiter) notify(m Message) {
+func (w *Waiter) notify(m record.Message) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	select {
 	case old := <-w.slot:
-		m = m.join(old)
+		m = join(m, old)
 	default:
 	}
 	w.slot <- m
@@ -57,7 +50,7 @@ func (w *Waiter) notify(m Message) {
 type Dispatcher struct {
 	mu      sync.Mutex
 	waiters map[string]*Waiter
-	early   map[string]Message
+	early   map[string]record.Message
 }
 
 // maxEarly is how many messages are kept for waiters that do not listen yet; a waiter
@@ -85,7 +78,7 @@ func (d *Dispatcher) Listen(w *Waiter) (leave func()) {
 }
 
 // Dispatch hands m to the waiter with that acquisition id.
-func (d *Dispatcher) Dispatch(id string, m Message) {
+func (d *Dispatcher) Dispatch(id string, m record.Message) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if w := d.waiters[id]; w != nil {
@@ -93,10 +86,10 @@ func (d *Dispatcher) Dispatch(id string, m Message) {
 		return
 	}
 	if d.early == nil || len(d.early) >= maxEarly {
-		d.early = map[string]Message{}
+		d.early = map[string]record.Message{}
 	}
 	if old, ok := d.early[id]; ok {
-		m = m.join(old)
+		m = join(m, old)
 	}
 	d.early[id] = m
 }
@@ -106,7 +99,7 @@ func (d *Dispatcher) Wake() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, w := range d.waiters {
-		w.notify(Message{})
+		w.notify(record.Message{})
 	}
 }
 

@@ -17,15 +17,15 @@ func TestNotifyNeverBlocks(t *testing.T) {
 		var d Dispatcher
 		w := NewWaiter("A")
 		u := &Subscriber{channels: map[string]*channel{"wake": {name: "wake", live: true, waiters: map[*Waiter]struct{}{w: {}}}}}
-		grant := record.Grant{ID: "A", Fence: int64(round), Nonce: "M"}
+		grant := record.Message{Kind: record.MessageHand, ID: "A", Fence: int64(round), Nonce: "M"}
 		var senders sync.WaitGroup
 		for _, send := range []func(){
 			func() { u.acknowledged("wake") },
-			func() { d.Dispatch("A", Message{}) },
-			func() { d.Dispatch("A", Message{Before: 1}) },
+			func() { d.Dispatch("A", record.Message{}) },
+			func() { d.Dispatch("A", record.Message{Before: 1}) },
 			func() { d.Wake() },
 			func() {
-				d.Dispatch("A", Message{Grant: grant})
+				d.Dispatch("A", grant)
 				d.Listen(w)
 			},
 		} {
@@ -45,7 +45,7 @@ func TestNotifyNeverBlocks(t *testing.T) {
 		case <-time.After(20 * time.Second):
 			t.Fatalf("round %d: a sender has blocked with its mutex locked", round)
 		}
-		if got := <-w.C; got.Grant != grant || got.Before != 0 {
+		if got := <-w.C; got.Nonce != "M" || got.Fence != int64(round) || got.Before != 0 {
 			t.Fatalf("round %d: notified of %+v, want the grant", round, got)
 		}
 	}
@@ -54,20 +54,20 @@ func TestNotifyNeverBlocks(t *testing.T) {
 // What a waiter has not read yet gives way to what says more.
 func TestMessagesAreJoined(t *testing.T) {
 	t.Parallel()
-	grant := Message{Grant: record.Grant{ID: "A", Fence: 1, Nonce: "M"}}
+	grant := record.Message{Kind: record.MessageHand, ID: "A", Fence: 1, Nonce: "M"}
 	w := NewWaiter("A")
-	w.notify(Message{Before: 3})
+	w.notify(record.Message{Before: 3})
 	w.notify(grant)
-	w.notify(Message{Before: 1})
-	if got := <-w.C; got.Grant != grant.Grant || got.Before != 0 {
+	w.notify(record.Message{Before: 1})
+	if got := <-w.C; got.Nonce != grant.Nonce || got.Fence != grant.Fence || got.Before != 0 {
 		t.Errorf("%+v", got)
 	}
 	var d Dispatcher
-	d.Dispatch("A", Message{Before: 1})
+	d.Dispatch("A", record.Message{Before: 1})
 	d.Dispatch("A", grant)
 	leave := d.Listen(w)
 	defer leave()
-	if got := <-w.C; got.Grant != grant.Grant {
+	if got := <-w.C; got.Nonce != grant.Nonce || got.Fence != grant.Fence {
 		t.Errorf("%+v", got)
 	}
 }

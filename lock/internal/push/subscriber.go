@@ -11,6 +11,7 @@ import (
 
 	"github.com/locksteward/locksteward/lock/internal/retry"
 	"github.com/locksteward/locksteward/lock/internal/transport"
+	"github.com/locksteward/locksteward/lock/record"
 )
 
 // Callbacks are what a [Subscriber] calls. They are called from several goroutines, and
@@ -157,7 +158,7 @@ func (s *Subscriber) acknowledged(name string) {
 	}
 	c.live = true
 	for w := range c.waiters {
-		w.notify(Message{})
+		w.notify(record.Message{})
 	}
 	if c.own {
 		s.call.Subscribed(c.broke)

@@ -1,7 +1,9 @@
 package transport
 
 import (
+	"cmp"
 	"context"
+	"fmt"
 	"net"
 	"time"
 
@@ -15,8 +17,8 @@ import (
 type Options struct {
 	// Timeout is how long one round trip may take.
 	Timeout time.Duration
-	// PoolSize is how many connections to one node acquires and releases have; some more
-	// are kept for what keeps locks alive.
+	// PoolSize is how many connections to one node acquires and releases have, 0 for as
+	// many as the given client; some more are kept for what keeps locks alive.
 	PoolSize int
 	// MaxInFlight is how many round trips of shared requests to one node are under way at
 	// once; 0 is the default.
@@ -37,15 +39,20 @@ const maxInFlight = 4
 const resp2 = 2
 
 // Open returns connections with the options of rdb, a *redis.Client or a
-// *redis.ClusterClient. A failover client's dialer comes along, so that new connections
-// find the new master. It sends nothing.
-func Open(rdb redis.UniversalClient, o Options) *Server {
+// *redis.ClusterClient; the error says that it is something else. A failover client's
+// dialer comes along, so that new connections find the new master. It sends nothing.
+func Open(rdb redis.UniversalClient, o Options) (*Server, error) {
+	if r, ok := rdb.(*redis.Client); ok && r != nil {
+		opt := *r.Options()
+		return OpenNode(&opt, o), nil
+	}
 	r, ok := rdb.(*redis.ClusterClient)
-	if !ok {
-		opt := *rdb.(*redis.Client).Options()
-		return OpenNode(&opt, o)
+	if !ok || r == nil {
+		return nil, fmt.Errorf("want a *redis.Client or *redis.ClusterClient that is not nil, got %T "+
+			"(hint: a *redis.Ring would lose locks when a shard is away, since it moves their keys)", rdb)
 	}
 	opt := *r.Options()
+	o.PoolSize = cmp.Or(o.PoolSize, opt.PoolSize)
 	opt.ReadOnly, opt.RouteByLatency, opt.RouteRandomly = false, false, false
 	opt.MaxRetries, opt.Protocol = -1, resp2
 	opt.ContextTimeoutEnabled = true
@@ -56,11 +63,12 @@ func Open(rdb redis.UniversalClient, o Options) *Server {
 	opt.PushNotificationProcessor, opt.MaintNotificationsConfig = nil, noMaintenance()
 	opt.NewClient = checkedNode(opt.NewClient)
 	c := redis.NewClusterClient(&opt)
-	return &Server{rdb: c, cluster: c, maxInFlight: o.inFlight(), timeout: o.Timeout}
+	return &Server{rdb: c, cluster: c, maxInFlight: o.inFlight(), timeout: o.Timeout}, nil
 }
 
 // OpenNode is [Open] for one server; opt is changed.
 func OpenNode(opt *redis.Options, o Options) *Server {
+	o.PoolSize = cmp.Or(o.PoolSize, opt.PoolSize)
 	opt.Limiter = nil
 	opt.MaxRetries, opt.Protocol = -1, resp2
 	opt.ContextTimeoutEnabled = true

@@ -91,8 +91,12 @@ func TestApplicationCanUseTheLibraryAndNothingElse(t *testing.T) {
 	for user, prefix := range map[string]string{"billing": prefix, "plain": record.DefaultPrefix} {
 		rdb := srv.ClientAs(t, user, password)
 		events := make(chan lock.Event, 1000)
-		o := lock.Options{App: user, KeyPrefix: prefix, OnEvent: func(e lock.Event) { events <- e }}
+		o := lock.Options{App: user, KeyPrefix: prefix}
 		a, b := client(t, rdb, o), client(t, rdb, o)
+		var stops []func()
+		for _, c := range []*lock.Client{a, b} {
+			stops = append(stops, c.Observe(func(e lock.Event) { events <- e }))
+		}
 		for _, key := range []string{"lock:" + user + ":1", "lock:" + user + ":{x}:1", "lock:" + user + ":a}b"} {
 			exercise(t, admin, prefix, key, a, b)
 		}
@@ -103,8 +107,10 @@ func TestApplicationCanUseTheLibraryAndNothingElse(t *testing.T) {
 		if n := len(admin.PubSubChannels(ctx, prefix+"instance:*").Val()); n < 2 {
 			t.Errorf("%s: %d processes listen to their channels", user, n)
 		}
+		for _, stop := range stops {
+			stop()
+		}
 		close(events)
-		o.OnEvent = nil
 		for e := range events {
 			if e.Kind == lock.EventPushFailed || e.Err != nil && strings.Contains(e.Err.Error(), "NOPERM") {
 				t.Errorf("%s: %+v", user, e)

@@ -124,7 +124,7 @@ func TestDocsPrintTheLists(t *testing.T) {
 func TestApplicationCoversTheScripts(t *testing.T) {
 	t.Parallel()
 	u := appOf(t, version(t, "7.0"), acl.App{Name: "a", Locks: []string{"*"}, Cluster: true})
-	for _, name := range []string{"acquire", "renew", "release", "beat", "leave", "redlock/raise"} {
+	for _, name := range []string{"acquire", "renew", "release", "internal/heartbeat/beat", "redlock/raise"} {
 		raw, err := os.ReadFile("../../../lock/" + name + ".lua")
 		if err != nil {
 			t.Fatal(err)

@@ -54,7 +54,7 @@ var lockstewardFormat = Format{
 		id, _ := record.ParseValue(s.Value)
 		names := record.NamesOf(p.prefix, s.Key)
 		return p.command(lockstewardLua, []string{names.Hold, names.Queue, names.Waiter},
-			s.Value, id, record.InstanceKey(p.prefix, ""), names.Wake+":", record.LostMessage(id), record.Grace.Milliseconds(),
+			s.Value, id, record.InstanceKey(p.prefix, ""), names.Wake+":", record.Message{Kind: record.MessageLost, ID: id}.String(), record.Grace.Milliseconds(),
 		), nil
 	},
 	NoUndo: "its holder was notified at once that the lock is lost, so putting the key back would keep others out for nothing",

@@ -109,8 +109,8 @@ func TestReleaseTellsOurHolderAndWakesOurWaiters(t *testing.T) {
 			wantReply(t, run(t, c, plan(t, s, r)), formats.OutcomeReleased, formats.OutcomeReleased)
 			t.Log(what)
 			wantMessage(t, holder, "lost A1B2")
-			wantMessage(t, plain, record.TurnMessage("W1", 0))
-			wantMessage(t, sharded, record.TurnMessage("W2", 1))
+			wantMessage(t, plain, "turn W1 0")
+			wantMessage(t, sharded, "turn W2 1")
 			// What stands in the queue is not overtaken.
 			m, err := record.Decode(c.Get(t.Context(), names.Hold).Val())
 			if err != nil || m.Free == 0 || m.ID != "" {

@@ -18,7 +18,7 @@ const (
 // metric.
 type Target struct {
 	Name string
-	// Source is the kind of store: "redis", "postgresql", "etcd", "zookeeper".
+	// Source is the kind of store: "redis", "postgresql", "mysql", "etcd", "zookeeper".
 	Source string
 	// Mode and DB are how a Redis is deployed and which of its databases is read, always 0 on a
 	// Cluster; "" and 0 of other stores.

@@ -46,9 +46,9 @@ func newRoot(p *program) *cobra.Command {
 		Use:     "locksteward",
 		Version: thisBuild().String(),
 		Short:   "Monitoring and governance of distributed locks",
-		Long: `Locksteward finds the locks of Redis, PostgreSQL, etcd and ZooKeeper, whichever library
-took them, reports those that are stuck or about to be, notifies people, and releases
-dead locks after an operator approved.
+		Long: `Locksteward finds the locks of Redis, PostgreSQL, MySQL, MariaDB, etcd and ZooKeeper,
+whichever library took them, reports those that are stuck or about to be, notifies
+people, and releases dead locks after an operator approved.
 
 Start with 'locksteward demo' to see it at work, 'locksteward scan URL' to
 scan a server, and 'locksteward run' to watch it.`,

@@ -11,8 +11,6 @@ import (
 
 	"github.com/compose-spec/compose-go/v2/loader"
 	"github.com/compose-spec/compose-go/v2/types"
-
-	redissource "github.com/locksteward/locksteward/source/redis"
 )
 
 var composeDir = filepath.Join(root, "deploy", "compose")
@@ -135,14 +133,14 @@ func secrets(t *testing.T) string {
 	return made
 }
 
-// The list of redissource.ACL is that of secrets.sh.
+// The list of source/redis/acl.go is that of secrets.sh.
 func TestComposeACLIsTheScanners(t *testing.T) {
 	t.Parallel()
 	script := string(must(t, filepath.Join(composeDir, "secrets.sh")))
 	user := regexp.MustCompile(`(?m)^user scanner .*$`).FindString(script)
-	rules := regexp.MustCompile(`"([+&][a-z_:|*]+)"`).FindAllStringSubmatch(string(must(t, filepath.Join(root, "scanner/acl.go"))), -1)
+	rules := regexp.MustCompile(`"([+&][a-z_:|*]+)"`).FindAllStringSubmatch(string(must(t, filepath.Join(root, "source/redis/acl.go"))), -1)
 	if len(rules) == 0 {
-		t.Fatal("no rule found in scanner/acl.go")
+		t.Fatal("no rule found in source/redis/acl.go")
 	}
 	for _, r := range rules {
 		if !slices.Contains(strings.Fields(user), r[1]) {

@@ -161,7 +161,7 @@ func TestTemplatesOfNames(t *testing.T) {
 		to := writer{lang: "en", keyNames: KeyNamesTemplate, hooks: Hooks{Pattern: c.patternOf}}
 		f := found("lock:order:ana", locksteward.SeverityWarning, locksteward.StatusFiring)
 		f.Summary = locksteward.NewMessage("custom.summary-of-its-own", "no expiry", locksteward.LockName(f.Key))
-		if e := to.finding(f); e.Key.Key != c.want || e.Summary != "no expiry: lock "+c.want {
+		if e := to.finding(f); e.Key.Key != c.want || e.Summary != "no expiry: "+c.want {
 			t.Errorf("%s: got %q, %q", name, e.Key.Key, e.Summary)
 		}
 	}
@@ -191,7 +191,7 @@ func TestEvidenceOfCustomRulesIsLeftOut(t *testing.T) {
 	f := locksteward.Finding{Rule: "custom/mine", Class: "c", Key: "lock:mine", Evidence: line, CounterEvidence: line, Summary: locksteward.NewMessage("custom.summary-of-its-own", "old", locksteward.LockName("lock:mine"))}
 	for _, mode := range []string{KeyNamesTemplate, KeyNamesHash} {
 		e := writer{lang: "en", keyNames: mode}.finding(f)
-		if len(e.Evidence) != 1 || e.Evidence[0] != translate("en", "hidden") || len(e.CounterEvidence) != 0 || e.Summary != "old: lock "+e.Key.Key {
+		if len(e.Evidence) != 1 || e.Evidence[0] != translate("en", "hidden") || len(e.CounterEvidence) != 0 || e.Summary != "old: "+e.Key.Key {
 			t.Errorf("%s: got %+v", mode, e)
 		}
 	}

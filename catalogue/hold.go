@@ -88,7 +88,7 @@ var holdSentences = sentences{
 		ZH: "查看持有者正在做什么。该锁没有过期时间，进程结束后也不会自动释放：请在确认其已不存在后申请释放。" +
 			"加锁时设置过期时间，为执行设置截止时间，并用 Lease.MaxHold 限制持有时间；若执行时间合理，请调大 expect。",
 	},
-	"hold/too-long.summary":            {EN: "lock %s has been held for %s, expected %s", ZH: "锁 %s 已被持有 %s，预期为 %s"},
+	"hold/too-long.summary":            {EN: "%s has been held for %s, expected %s", ZH: "锁 %s 已被持有 %s，预期为 %s"},
 	"hold/too-long.expected-by-holder": {EN: "expected %s, as the holder's metadata says", ZH: "预期为 %s（据持有者的元数据）"},
 	"hold/too-long.expected-by-class":  {EN: "expected %s, as class %q says", ZH: "预期为 %s（据 class %q）"},
 	"hold/too-long.turnover-hidden":    {EN: "a constant token without TTL hides turnover", ZH: "常量 token 且没有过期时间会掩盖易手"},
@@ -130,7 +130,7 @@ var holdSentences = sentences{
 			"在所有客户端设置 MinUptime，在所有主节点使用 noeviction 并开启 appendonly（appendfsync always）。",
 	},
 	"redlock/minority.summary": {
-		EN: "lock %s of Redlock %s lives on %d of %d masters; a holder needs %d",
+		EN: "%s of Redlock %s lives on %d of %d masters; a holder needs %d",
 		ZH: "Redlock %[2]s 的锁 %[1]s 仅存在于 %[4]d 个主节点中的 %[3]d 个；持有者需要 %[5]d 个",
 	},
 	"redlock/minority.with": {EN: "masters that have it: %s", ZH: "拥有它的主节点：%s"},
@@ -140,15 +140,15 @@ var holdSentences = sentences{
 	},
 	"redlock/minority.unknown": {EN: "masters that could not be read since: %s", ZH: "此后无法读取的主节点：%s"},
 	"hold/lost.summary-lives": {
-		EN: "lock %s was lost while its holder lives: %s; two writers are possible",
+		EN: "%s was lost while its holder lives: %s; two writers are possible",
 		ZH: "锁 %s 已丢失，而其持有者仍在运行：%s；可能存在两个写入者",
 	},
 	"hold/lost.summary-silent": {
-		EN: "lock %s was lost: %s; its holder has sent no heartbeat since",
+		EN: "%s was lost: %s; its holder has sent no heartbeat since",
 		ZH: "锁 %s 已丢失：%s；此后未再收到其持有者的心跳",
 	},
 	"hold/lost.summary-gone": {
-		EN: "lock %s was lost: %s; its holder's process is gone",
+		EN: "%s was lost: %s; its holder's process is gone",
 		ZH: "锁 %s 已丢失：%s；其持有者进程已不存在",
 	},
 }

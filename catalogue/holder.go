@@ -11,7 +11,7 @@ var holderSentences = sentences{
 		ZH: "校正服务器时钟（NTP），并把计数器提高到最大 fence 之上：将证据中指出的键 SET 为该值。" +
 			"在此之前，校验 fence 的资源会拒绝该槽的持有者；请勿关闭校验。保护计数器：noeviction、持久化，对必须经受故障切换的写入使用 WAIT。",
 	},
-	"fence/regressed.summary": {EN: "fence of lock %s went backwards: %d after %d", ZH: "锁 %s 的 fence 倒退：先有 %[3]d，后有 %[2]d"},
+	"fence/regressed.summary": {EN: "fence of %s went backwards: %d after %d", ZH: "锁 %s 的 fence 倒退：先有 %[3]d，后有 %[2]d"},
 	"fence/regressed.fences": {
 		EN: "this hold has fence %d; %d was given before it, and seen at %s, from the same counter",
 		ZH: "本次持有的 fence 为 %d；同一计数器此前已发放 %d，并在 %s 被看到",
@@ -43,9 +43,9 @@ var holderSentences = sentences{
 		EN: "its heartbeat is missing for %s, since %s, in %s without a break",
 		ZH: "其心跳已缺失 %s，自 %s 起，连续 %s查看均未看到",
 	},
-	"holder/dead.summary-proven": {EN: "lock %s is held by a process that is dead: proven", ZH: "锁 %s 的持有者进程已死亡：已证实"},
+	"holder/dead.summary-proven": {EN: "%s is held by a process that is dead: proven", ZH: "锁 %s 的持有者进程已死亡：已证实"},
 	"holder/dead.summary-presumed": {
-		EN: "lock %s is held by a process that is presumed dead: silent for %s",
+		EN: "%s is held by a process that is presumed dead: silent for %s",
 		ZH: "推定锁 %s 的持有者进程已死亡：已静默 %s",
 	},
 	"holder/dead.ends-with-heartbeat": {
@@ -72,7 +72,7 @@ var holderSentences = sentences{
 	},
 	"holder/dead.held-since": {EN: "acquired at %s", ZH: "加锁于 %s"},
 	"holder/dead.summary-absent": {
-		EN: "lock %s is held from %s, and nobody is connected to the database from there: presumed dead",
+		EN: "%s is held from %s, and nobody is connected to the database from there: presumed dead",
 		ZH: "锁 %s 由 %s 持有，而数据库中已没有来自该地址的连接：推定持有者已死亡",
 	},
 	"holder/dead.absent": {
@@ -92,7 +92,7 @@ var holderSentences = sentences{
 		EN: "Ask whether the client still works under the lock. If not, request a release: it ends that session. Then take the lock over a connection of its own, not through a pooler in transaction mode, or use pg_advisory_xact_lock.",
 		ZH: "确认客户端是否仍在该锁下工作。若否，提交释放请求：它会结束该会话。之后通过专用连接取锁，不经过事务模式的连接池，或使用 pg_advisory_xact_lock。",
 	},
-	"holder/stranded.summary":    {EN: "lock %s is held by a session that is idle for %s", ZH: "锁 %s 由一个已空闲 %s 的会话持有"},
+	"holder/stranded.summary":    {EN: "%s is held by a session that is idle for %s", ZH: "锁 %s 由一个已空闲 %s 的会话持有"},
 	"holder/stranded.idle":       {EN: "session %s is idle outside of a transaction for %s, since %s", ZH: "会话 %s 在事务之外已空闲 %s，自 %s 起"},
 	"holder/stranded.login":      {EN: "the session is of user %s and began at %s", ZH: "该会话属于用户 %s，始于 %s"},
 	"holder/stranded.login-from": {EN: "the session is of user %s from %s and began at %s", ZH: "该会话属于来自 %[2]s 的用户 %[1]s，始于 %[3]s"},

@@ -16,7 +16,7 @@ var renewalSentences = sentences{
 		ZH: "已逾期 %s：按此租约和间隔，超过 %s 未续期即为延迟",
 	},
 	"renewal/failing.summary-failures": {
-		EN: "renewals of lock %s keep failing: %d failed attempts, %d succeeded",
+		EN: "renewals of %s keep failing: %d failed attempts, %d succeeded",
 		ZH: "锁 %s 的续期持续失败：失败 %d 次，成功 %d 次",
 	},
 	"renewal/failing.cause-failures": {
@@ -57,7 +57,7 @@ var renewalSentences = sentences{
 			"用 Lease.MaxHold 限制每次持有时间，并上报执行进度，以便与缓慢的执行区分。",
 	},
 	"renewal/zombie.summary": {
-		EN: "lock %s is renewed on and on: held for %s, expected %s, renewed %d times",
+		EN: "%s is renewed on and on: held for %s, expected %s, renewed %d times",
 		ZH: "锁 %s 一直被续期：已持有 %s，预期 %s，续期 %d 次",
 	},
 	"renewal/zombie.renewals-by-holder": {EN: "renewed %s, as the holder says", ZH: "已续期 %s，据持有者所写"},
@@ -67,6 +67,6 @@ var renewalSentences = sentences{
 		ZH: "执行任务不上报进度，因此不知道它是否仍在继续",
 	},
 	"renewal/zombie.max-hold":          {EN: "the holder gives up by itself in %s (max_hold %s)", ZH: "持有者将在 %s 后自行放弃（max_hold %s）"},
-	"renewal/failing.summary-late":     {EN: "renewal of lock %s is late: last %s ago, due %s", ZH: "锁 %s 的续期已延迟：上次续期在 %s 前，应%s一次"},
-	"renewal/failing.summary-late-ttl": {EN: "renewal of lock %s is late: last %s ago, due %s; the lock runs out in %s", ZH: "锁 %s 的续期已延迟：上次续期在 %s 前，应%s一次；%s 后到期"},
+	"renewal/failing.summary-late":     {EN: "renewal of %s is late: last %s ago, due %s", ZH: "锁 %s 的续期已延迟：上次续期在 %s 前，应%s一次"},
+	"renewal/failing.summary-late-ttl": {EN: "renewal of %s is late: last %s ago, due %s; the lock runs out in %s", ZH: "锁 %s 的续期已延迟：上次续期在 %s 前，应%s一次；%s 后到期"},
 }

@@ -18,7 +18,7 @@ var ttlSentences = sentences{
 		ZH: "该锁原有过期时间，之后被去掉了：PERSIST，或不带 KEEPTTL 的 SET、RENAME、RESTORE 写入了同一个值而没有过期时间。",
 	},
 	"ttl/none.summary": {
-		EN: "lock %s has no TTL: if its holder is gone, nobody can ever take it again",
+		EN: "%s has no TTL: if its holder is gone, nobody can ever take it again",
 		ZH: "锁 %s 没有过期时间：若持有者已不存在，将再也没有人能取得它",
 	},
 	"ttl/none.no-expiry": {EN: "it never expires by itself", ZH: "不会自行过期"},
@@ -46,7 +46,7 @@ var ttlSentences = sentences{
 		ZH: "查看执行能否及时完成。在执行期间续期（看门狗），或将过期时间设为大于最长持有时间，并在丢锁时停止执行。若该 class 的锁本来就可以用满租约，请调小 warn_ttl_below。",
 	},
 	"ttl/running-out.summary": {
-		EN: "lock %s runs out in %s and was never renewed: the work may outlive its lock",
+		EN: "%s runs out in %s and was never renewed: the work may outlive its lock",
 		ZH: "锁 %s 将在 %s 后到期且从未续期：执行可能比锁活得更久",
 	},
 	"ttl/running-out.limit":            {EN: "class %q wants at least %s", ZH: "class %q 要求至少 %s"},
@@ -67,7 +67,7 @@ var ttlSentences = sentences{
 			"If so long a lease is meant, raise max_ttl of the class.",
 		ZH: "将过期时间设为通常持有时间的几倍，并在执行期间续期，这样崩溃只会阻塞他人数秒。若确实需要这么长的租约，请调大其 class 的 max_ttl。",
 	},
-	"ttl/too-long.summary":     {EN: "lock %s has a TTL of %s, above the limit of %s", ZH: "锁 %s 的过期时间为 %s，超过上限 %s"},
+	"ttl/too-long.summary":     {EN: "%s has a TTL of %s, above the limit of %s", ZH: "锁 %s 的过期时间为 %s，超过上限 %s"},
 	"ttl/too-long.lease-seen":  {EN: "%s was left of it at %s", ZH: "在 %[2]s 时还剩 %[1]s"},
 	"ttl/too-long.lease-taken": {EN: "taken for %s, as the holder says", ZH: "据持有者所写，加锁时的租约为 %s"},
 	"ttl/too-long.unit": {

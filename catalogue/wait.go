@@ -52,7 +52,7 @@ var waitSentences = sentences{
 		ZH: "比较的是 class 而不是键：两者可能从不涉及相同的锁，或从不同时运行",
 	},
 	"wait/order-inversion.order": {
-		EN: "%s, then %s: lock %s was held when lock %s was taken at %s%s",
+		EN: "%s, then %s: %s was held when %s was taken at %s%s",
 		ZH: "先 %s，后 %s：持有锁 %s 时取得了锁 %s，时间为 %s%s",
 	},
 	"wait/cycle.cause": {
@@ -67,17 +67,17 @@ var waitSentences = sentences{
 			"各处应以同一顺序加锁（例如按名称排序），或用 Lease.Wait 限制等待时间，超时后放弃已持有的锁。",
 	},
 	"wait/cycle.victim": {
-		EN: "suggested victim: session %s, which holds lock %s%s: it has the least work to lose (the shortest hold, then the shortest wait)",
+		EN: "suggested victim: session %s, which holds %s%s: it has the least work to lose (the shortest hold, then the shortest wait)",
 		ZH: "建议的牺牲者：会话 %s，它持有锁 %s%s：其损失的工作最少（持有时间最短，其次等待时间最短）",
 	},
 	"wait/cycle.summary-alone": {
-		EN: "deadlock: the session that holds lock %s waits for it itself",
+		EN: "deadlock: the session that holds %s waits for it itself",
 		ZH: "死锁：持有锁 %s 的会话正在等待它自己",
 	},
 	"wait/cycle.more":        {EN: "and %d more sessions", ZH: "另有 %d 个会话"},
 	"wait/cycle.waits-since": {EN: " since %s (%s)", ZH: "，始于 %s（已等待 %s）"},
 	"wait/cycle.member": {
-		EN: "session %[1]s holds lock %[3]s%[2]s%[4]s and waits for lock %[6]s%[5]s%[7]s",
+		EN: "session %[1]s holds %[3]s%[2]s%[4]s and waits for %[6]s%[5]s%[7]s",
 		ZH: "会话 %[1]s 持有%[2]s锁 %[3]s%[4]s，正在等待%[5]s锁 %[6]s%[7]s",
 	},
 	"wait/cycle.on-target-db": {EN: " of %s (db %d)", ZH: "目标 %s（db %d）上的"},
@@ -89,7 +89,7 @@ var waitSentences = sentences{
 		ZH: "锁与等待者是先后读取的：在第二次读取看到相同情形之前，其中某一方可能刚好已继续执行",
 	},
 	"wait/cycle.inferred": {
-		EN: "lock %s does not name its session itself: that %s has it is what another lock of that session said when it was taken",
+		EN: "%s does not name its session itself: that %s has it is what another lock of that session said when it was taken",
 		ZH: "锁 %s 自身未写明会话：由 %s 持有，是该会话的另一把锁在加锁时所写",
 	},
 	"wait/cycle.calls": {
@@ -106,7 +106,7 @@ var waitSentences = sentences{
 		ZH: "若一直由同一个持有者占用，请查看其正在做什么（hold/too-long、wait/cycle）。若锁频繁易手，请" +
 			"或拆分为更多的锁，或缩短持有时间。用 Lease.Wait 限制等待时间。",
 	},
-	"wait/starved.summary": {EN: "somebody has waited for lock %s for %s, longer than the limit of %s", ZH: "等待锁 %s 已达 %s，超过上限 %s"},
+	"wait/starved.summary": {EN: "somebody has waited for %s for %s, longer than the limit of %s", ZH: "等待锁 %s 已达 %s，超过上限 %s"},
 	"wait/starved.count": {
 		EN: "%s; %d longer than %s, as class %q allows",
 		ZH: "%s在等待；其中 %d 个已超过 %s，即 class %q 允许的时间",

@@ -29,7 +29,7 @@ func TestCustomRuleFiresAndResolves(t *testing.T) {
 	other := lockAt("lock:order:1", after(time.Hour), ofClass("orders"))
 	wantBrief(t, e.Evaluate(sweepAt(after(time.Hour), old, other)), "custom/old-batch firing warning batch:import")
 	f := e.Findings()[0]
-	if catalogue.Text("en", f.Summary) != "the rule custom/old-batch holds for lock batch:import" || catalogue.Text("zh", f.Summary) == "" || catalogue.Text("en", f.Cause) == "" || catalogue.Text("zh", f.Remedy) == "" {
+	if catalogue.Text("en", f.Summary) != "the rule custom/old-batch holds for batch:import" || catalogue.Text("zh", f.Summary) == "" || catalogue.Text("en", f.Cause) == "" || catalogue.Text("zh", f.Remedy) == "" {
 		t.Errorf("finding %+v", f)
 	}
 	want := []locksteward.Message{
@@ -57,7 +57,7 @@ func TestCustomRuleAsConfigured(t *testing.T) {
 	wantFindings(t, e, "custom/old-batch pending critical batch:a")
 	wantBrief(t, e.Evaluate(sweepAt(after(61*time.Minute), locks(after(61*time.Minute))...)), "custom/old-batch firing critical batch:a")
 	f := e.Findings()[0]
-	if catalogue.Text("en", f.Summary) != "too old: lock batch:a" || catalogue.Text("en", f.Remedy) != "restart it" {
+	if catalogue.Text("en", f.Summary) != "too old: batch:a" || catalogue.Text("en", f.Remedy) != "restart it" {
 		t.Errorf("finding %+v", f)
 	}
 	// Switched off it resolves, as any rule does.

@@ -33,7 +33,7 @@ func TestExplainSaysWhyOfEveryRule(t *testing.T) {
 	v := verdicts(vs)
 	for rule, want := range map[string]Verdict{
 		"hold/lost":           {Result: Clear, Reason: "no earlier hold of this key is known to have been lost"},
-		"hold/too-long":       {Result: Fires, Reason: "lock o:1 has been held for 30s, expected 1s"},
+		"hold/too-long":       {Result: Fires, Reason: "o:1 has been held for 30s, expected 1s"},
 		"holder/shared-token": {Result: Fires, Reason: "class orders: 1 of 1 locks have a constant or shared token, so any client can release them"},
 		"renewal/failing":     {Result: Off, Reason: "switched off by rules[0]"},
 		"ttl/none":            {Result: Clear, Reason: "TTL 1m left"},

@@ -32,7 +32,7 @@ func (orderInversion) Evaluate(in Input) Verdict {
 	}
 	if len(v.Gates) > 0 {
 		return in.clear(func() string {
-			return fmt.Sprintf("taken in both orders with class %q, but lock %s was held each time, so the two cannot meet",
+			return fmt.Sprintf("taken in both orders with class %q, but %s was held each time, so the two cannot meet",
 				v.There.Then, locksteward.DisplayKey(v.Gates[0]))
 		})
 	}

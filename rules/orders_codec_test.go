@@ -43,7 +43,7 @@ func TestOrdersSurviveARestart(t *testing.T) {
 	back := holdingSweep(after(time.Hour), "order:4", "stock:9")
 	got := restart(twoClasses).Evaluate(back)
 	wantBrief(t, got, "wait/order-inversion firing info stock orders")
-	if line := catalogue.Text("en", got[0].Finding.Evidence[0]); !strings.Contains(line, `lock order:1 was held when lock stock:\xff was taken`) || !strings.Contains(line, "app shop, host web-1, session s-stock") {
+	if line := catalogue.Text("en", got[0].Finding.Evidence[0]); !strings.Contains(line, `order:1 was held when stock:\xff was taken`) || !strings.Contains(line, "app shop, host web-1, session s-stock") {
 		t.Errorf("evidence %q", line)
 	}
 	// Under other classes the pair is another one: here both keys are of one class.

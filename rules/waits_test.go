@@ -61,8 +61,8 @@ func TestDeadlockIsReportedOnceAfterTwoReads(t *testing.T) {
 		t.Errorf("finding %+v", f)
 	}
 	for _, want := range []string{
-		"session s1 holds lock a", "waits for lock b", "session s2 holds lock b", "waits for lock a",
-		"seen in two reads", "suggested victim: session s2, which holds lock b (host web-1, pid 7)",
+		"session s1 holds a", "waits for b", "session s2 holds b", "waits for a",
+		"seen in two reads", "suggested victim: session s2, which holds b (host web-1, pid 7)",
 	} {
 		if !strings.Contains(strings.Join(rendered("en", f.Evidence), "\n"), want) {
 			t.Errorf("evidence %q does not say %q", rendered("en", f.Evidence), want)

@@ -33,10 +33,11 @@ func Number(slot int) string { return numbers()[slot] }
 
 var numbers = sync.OnceValue(func() []string {
 	table := make([]string, Count)
+	var text []byte
 	for n, missing := 0, Count; missing > 0; n++ {
-		text := strconv.Itoa(n)
-		if s := Of(text); table[s] == "" {
-			table[s] = text
+		text = strconv.AppendInt(text[:0], int64(n), 10)
+		if s := int(crc16(text)) % Count; table[s] == "" {
+			table[s] = string(text)
 			missing--
 		}
 	}
@@ -56,7 +57,7 @@ var crcTable = sync.OnceValue(func() *[256]uint16 {
 })
 
 // crc16 is CRC-16/XMODEM: polynomial 0x1021, initial value 0, not reflected.
-func crc16(s string) (crc uint16) {
+func crc16[T string | []byte](s T) (crc uint16) {
 	table := crcTable()
 	for i := range len(s) {
 		crc = crc<<8 ^ table[byte(crc>>8)^s[i]]

@@ -12,6 +12,7 @@ import (
 // Target is one watched Redis deployment and its health.
 type Target struct {
 	Name string `json:"name"`
+	//api:enum standalone|sentinel|cluster
 	Mode string `json:"mode"`
 	DB   int    `json:"db"`
 	Up   bool   `json:"up"`
@@ -44,6 +45,7 @@ type Pause struct {
 // Watch is how far a target is watched between sweeps.
 type Watch struct {
 	// Mode is "tracking", "keyspace" or "sweep", of the least watched master.
+	//api:enum tracking|keyspace|sweep
 	Mode string `json:"mode"`
 	// Reason is why it is not tracking and what to do; empty if it is.
 	Reason string `json:"reason"`
@@ -61,6 +63,7 @@ type Watch struct {
 type ClassWatch struct {
 	Class string `json:"class"`
 	// Coverage is "watched", "partly" or "sweep"; Reason is why it is not watched.
+	//api:enum watched|partly|sweep
 	Coverage string `json:"coverage"`
 	Reason   string `json:"reason,omitempty"`
 }

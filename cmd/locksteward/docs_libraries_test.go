@@ -254,7 +254,7 @@ func TestByHandOfLibraries(t *testing.T) {
 }
 
 // refersByHand finds the page whose commands a page refers to: for a lock that is one string the README.
-var refersByHand = regexp.MustCompile("(?:[Bb]y hand|the way by hand too)[^\\n]{0,12}\\n*[^\\n]{0,12}[Aa]s (?:of )?\\[[^]]+\\]\\((README|[a-z-]+)\\.md")
+var refersByHand = regexp.MustCompile(`(?:[Bb]y hand|the way by hand too)[^\n]{0,12}\n*[^\n]{0,12}[Aa]s (?:of )?\[[^]]+\]\((README|[a-z-]+)\.md`)
 
 // inlineRedis is a command of redis-cli within a sentence.
 var inlineRedis = regexp.MustCompile("`(redis-cli (?:--|[A-Z])[^`\n]+)`")

@@ -71,6 +71,7 @@ type AuditStatus struct {
 type AuditSink struct {
 	Name string `json:"name"`
 	// Kind is stdout, file, syslog or webhook.
+	//api:enum stdout|file|syslog|webhook
 	Kind string `json:"kind"`
 	// Seq is the last entry that it got; Behind is how many it lacks.
 	Seq    int64 `json:"seq"`
@@ -86,6 +87,7 @@ type AuditSink struct {
 // `locksteward unlock` wrote, as they are.
 type AuditImport struct {
 	// File is the name of the file, for the trail.
+	//api:optional
 	File string `json:"file"`
 	// FirstLine is the number of the first line in that file, for problems; 0 is 1.
 	FirstLine int      `json:"first_line,omitempty"`

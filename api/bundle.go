@@ -40,6 +40,7 @@ type CreateBundle struct {
 	Host string `json:"host"`
 	// Keys are the locks. Left out, they are the locks of the target whose holder is
 	// on the host and dead, as the rules say.
+	//api:schema KeyName
 	Keys   []Key  `json:"keys,omitempty"`
 	Reason string `json:"reason"`
 }

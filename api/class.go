@@ -13,15 +13,18 @@ type Class struct {
 	// ExpectMs is null when nothing is expected of its holds.
 	ExpectMs *int64 `json:"expect_ms"`
 	// TTL is "required", "allowed-none", or empty: as the library does.
+	//api:enum |required|allowed-none
 	TTL      string `json:"ttl"`
 	MaxTTLMs int64  `json:"max_ttl_ms"`
 	// WarnTTLBelowMs and MaxWaitMs are null where the class sets no such limit.
 	WarnTTLBelowMs *int64 `json:"warn_ttl_below_ms"`
 	MaxWaitMs      *int64 `json:"max_wait_ms"`
 	// MaxFailures is the largest share of acquires that may end without the lock.
-	MaxFailures  float64  `json:"max_failures"`
-	DeadWhen     []string `json:"dead_when"`
-	Release      string   `json:"release"`
-	Approvals    int      `json:"approvals"`
-	SelfApproval string   `json:"self_approval"`
+	MaxFailures float64  `json:"max_failures"`
+	DeadWhen    []string `json:"dead_when"`
+	//api:enum off|approve|auto
+	Release   string `json:"release"`
+	Approvals int    `json:"approvals"`
+	//api:enum deny|alert|allow
+	SelfApproval string `json:"self_approval"`
 }

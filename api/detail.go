@@ -10,6 +10,7 @@ import (
 // the object of `locksteward explain` and of GET /api/v1/locks/one.
 type LockDetail struct {
 	Lock
+	//api:enum lock|candidate
 	Kind       string `json:"kind"`
 	Confidence string `json:"confidence"`
 	// Configured says that a configured class claims the key.

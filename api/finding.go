@@ -10,7 +10,8 @@ import (
 // Finding is one rule's verdict. Key is empty for a finding on a class or
 // target. Texts are in one language.
 type Finding struct {
-	Rule     string `json:"rule"`
+	Rule string `json:"rule"`
+	//api:enum critical|warning|info
 	Severity string `json:"severity"`
 	// Target is empty inside a [Scan], which names it once.
 	Target string `json:"target,omitempty"`
@@ -19,8 +20,10 @@ type Finding struct {
 	Class   string `json:"class"`
 	Library string `json:"library,omitempty"`
 	Subject string `json:"subject,omitempty"`
-	Status  string `json:"status"`
+	//api:enum pending|firing|resolved
+	Status string `json:"status"`
 	// Risk is "deadlock" or empty.
+	//api:enum |deadlock
 	Risk string `json:"risk"`
 	// Summary is what is wrong; of a resolved finding, why it is over.
 	Summary         string   `json:"summary"`
@@ -32,6 +35,7 @@ type Finding struct {
 	RunbookURL      string   `json:"runbook_url,omitempty"`
 	Fingerprint     string   `json:"fingerprint"`
 	// Proof is "proven" or "presumed" for a finding that calls a holder dead.
+	//api:enum proven|presumed
 	Proof string `json:"proof,omitempty"`
 	// InhibitedBy is the fingerprint of the finding that is notified instead of this
 	// one.

@@ -34,7 +34,8 @@ const (
 // and waits for them. One of Lock and Session is set, as Kind says.
 type GraphNode struct {
 	// ID is unique in the graph, and the same as long as the lock or session is.
-	ID      string        `json:"id"`
+	ID string `json:"id"`
+	//api:enum lock|session
 	Kind    string        `json:"kind"`
 	Lock    *GraphLock    `json:"lock,omitempty"`
 	Session *GraphSession `json:"session,omitempty"`
@@ -70,6 +71,7 @@ type GraphSession struct {
 type GraphEdge struct {
 	From string `json:"from"` // a session
 	To   string `json:"to"`   // a lock
+	//api:enum holds|waits-for
 	Kind string `json:"kind"` // "holds" or "waits-for"
 	// Since is when the lock was taken or the wait began; absent if not known.
 	Since time.Time `json:"since,omitzero"`

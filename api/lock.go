@@ -19,11 +19,13 @@ type Lock struct {
 	Type    string `json:"type"`
 	// Lifetime is what ends the lock by itself: "lease" a TTL, "session" its holder's
 	// connection, "persistent" nothing.
+	//api:enum lease|session|persistent
 	Lifetime string `json:"lifetime"`
 	// TTLMs is -1 when the lock has no TTL.
 	TTLMs int64 `json:"ttl_ms"`
 	// AgeMs is null when AgeBasis is "none".
-	AgeMs        *int64 `json:"age_ms"`
+	AgeMs *int64 `json:"age_ms"`
+	//api:enum claimed|observed|idle|none
 	AgeBasis     string `json:"age_basis"`
 	AgeIsMinimum bool   `json:"age_is_minimum"`
 	// Acquired is when the lock was taken as its value says, by the holder's clock;
@@ -32,7 +34,9 @@ type Lock struct {
 	Acquired      time.Time `json:"acquired,omitzero"`
 	AcquiredDoubt string    `json:"acquired_doubt,omitempty"`
 	// Mode is "read" or "write" of a lock that has both; absent of any other.
-	Mode     string `json:"mode,omitempty"`
+	//api:enum read|write
+	Mode string `json:"mode,omitempty"`
+	//api:enum strong|lineage|none
 	Identity string `json:"identity"`
 	// TokenDigest is empty when the value was too large to be read.
 	TokenDigest string `json:"token_digest"`

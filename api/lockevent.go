@@ -27,6 +27,7 @@ type LockEvent struct {
 	// "released" (it ended before its expiry), "expired", "deleted" (by somebody else
 	// than its holder, before its expiry), "force-released" (by a request here),
 	// "gone" (it ended, and how is not known), "pending", "firing" or "resolved" (a finding).
+	//api:enum acquired|renewed|released|expired|deleted|force-released|gone|pending|firing|resolved
 	Kind string `json:"kind"`
 	// HeldMs is how long a hold lasted that ended, at least if HeldIsMinimum.
 	HeldMs        int64  `json:"held_ms,omitempty"`

@@ -38,6 +38,7 @@ const (
 // PauseReleases is the body of POST /api/v1/release/pause. Without Until and ForMs
 // the pause lasts until somebody resumes.
 type PauseReleases struct {
+	//api:enum all|automatic
 	Scope  string    `json:"scope"`
 	Until  time.Time `json:"until,omitzero"`
 	ForMs  int64     `json:"for_ms,omitempty"`
@@ -46,6 +47,7 @@ type PauseReleases struct {
 
 // ResumeReleases is the body of POST /api/v1/release/resume.
 type ResumeReleases struct {
+	//api:enum all|automatic
 	Scope  string `json:"scope"`
 	Reason string `json:"reason"`
 }

@@ -9,7 +9,8 @@ import (
 
 // Request is the path of one force-release.
 type Request struct {
-	ID           string     `json:"id"`
+	ID string `json:"id"`
+	//api:enum pending|approved|executing|released|already_gone|changed|failed|unknown|denied|expired|superseded
 	State        string     `json:"state"`
 	Final        bool       `json:"final"`
 	Evidence     Evidence   `json:"evidence"`
@@ -46,9 +47,10 @@ type Evidence struct {
 	Target string `json:"target"`
 	DB     int    `json:"db"`
 	Key
-	Class    string `json:"class"`
-	Library  string `json:"library"`
-	Type     string `json:"type"`
+	Class   string `json:"class"`
+	Library string `json:"library"`
+	Type    string `json:"type"`
+	//api:enum strong|lineage|none
 	Identity string `json:"identity"`
 	// WeakIdentity: the next hold has the same value, and nothing, or its expiry
 	// alone, tells it from this one. Approving needs confirm_no_identity.
@@ -65,6 +67,7 @@ type Evidence struct {
 
 	// Act is "release", "take-over", "undo" or "lift" (the end of the placeholder in the
 	// lock's place).
+	//api:enum release|take-over|undo|lift
 	Act string `json:"act"`
 	// HolderAlive: the holder is known to live and to renew; its owner, type and
 	// count are compared, not the expiry.
@@ -76,6 +79,7 @@ type Evidence struct {
 	// Of is the request that an undo or a lift follows.
 	Of string `json:"of,omitempty"`
 	// Proof is "proven" or "presumed" where holder/dead fired.
+	//api:enum proven|presumed
 	Proof string `json:"proof,omitempty"`
 	// BreakGlass: one person asked and decided, past the class's rules.
 	BreakGlass bool `json:"break_glass,omitempty"`
@@ -88,6 +92,7 @@ type Evidence struct {
 type Decision struct {
 	By string `json:"by"`
 	// Verdict is "approve" or "deny".
+	//api:enum approve|deny
 	Verdict      string    `json:"verdict"`
 	Reason       string    `json:"reason"`
 	At           time.Time `json:"at,omitzero"`
@@ -100,6 +105,7 @@ type Decision struct {
 type CreateRequest struct {
 	Target string `json:"target"`
 	DB     *int   `json:"db,omitempty"`
+	//api:optional
 	Key
 	Reason string `json:"reason"`
 	// HolderAlive asks for the release of a lock whose holder lives and renews, but
@@ -152,6 +158,7 @@ type Decide struct {
 	Reason string `json:"reason"`
 	// EvidenceHash is that of the request as the person saw it. Approving needs
 	// it, denying may leave it out.
+	//api:optional
 	EvidenceHash string `json:"evidence_hash"`
 	// ConfirmNoIdentity says that the person knows that this lock cannot be distinguished
 	// from the next one of its name, or by its expiry alone, and that nobody works

@@ -14,6 +14,7 @@ type Silence struct {
 	Fingerprint string `json:"fingerprint,omitempty"`
 	Reason      string `json:"reason"`
 	// State is "active" or "over".
+	//api:enum active|over
 	State string `json:"state"`
 	// Findings is how many of those that fire or are pending it holds for now.
 	Findings  int       `json:"findings"`
@@ -40,6 +41,7 @@ type SilenceList struct {
 // AddSilence is the body of POST /api/v1/silences: Matchers or Fingerprint, Until
 // or ForMs, and Reason.
 type AddSilence struct {
+	//api:maxItems 20
 	Matchers []string `json:"matchers,omitempty"`
 	// Fingerprint accepts the one finding that has it now.
 	Fingerprint string    `json:"fingerprint,omitempty"`

@@ -16,6 +16,8 @@ type Target struct {
 	Source string `json:"source"`
 	// Mode is how a Redis is deployed, and DB which of its databases is watched; empty and 0 of
 	// other stores.
+	//
+	//api:enum |standalone|sentinel|cluster
 	Mode string `json:"mode"`
 	DB   int    `json:"db"`
 	Up   bool   `json:"up"`
@@ -48,6 +50,7 @@ type Pause struct {
 // Watch is how far a target is watched between sweeps.
 type Watch struct {
 	// Mode is "tracking", "keyspace" or "sweep", of the least watched master.
+	//api:enum tracking|keyspace|sweep
 	Mode string `json:"mode"`
 	// Reason is why it is not tracking and what to do; empty if it is.
 	Reason string `json:"reason"`
@@ -65,6 +68,7 @@ type Watch struct {
 type ClassWatch struct {
 	Class string `json:"class"`
 	// Coverage is "watched", "partly" or "sweep"; Reason is why it is not watched.
+	//api:enum watched|partly|sweep
 	Coverage string `json:"coverage"`
 	Reason   string `json:"reason,omitempty"`
 }

@@ -6,6 +6,7 @@ import "github.com/locksteward/locksteward"
 type Verdict struct {
 	Rule string `json:"rule"`
 	// Result is fires, clear, not_applicable or off.
+	//api:enum fires|clear|not_applicable|off
 	Result string `json:"result"`
 	// Reason is one English sentence.
 	Reason string `json:"reason"`

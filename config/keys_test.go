@@ -26,9 +26,16 @@ type key struct {
 	typ   reflect.Type
 	value reflect.Value // its default; not valid: none
 	list  bool          // in a list
+	owner reflect.Type  // the struct that has it
 }
 
+// parent is the path of the block that a key is in.
+func (k key) parent() string { return k.path[:max(0, strings.LastIndexByte(k.path, '.'))] }
+
 var textType = reflect.TypeFor[encoding.TextUnmarshaler]()
+
+// name is the last part of its path.
+func (k key) name() string { return k.path[strings.LastIndexByte(k.path, '.')+1:] }
 
 // scalar says that a key has one value.
 func (k key) scalar() bool {
@@ -76,7 +83,7 @@ func keys() []key {
 				walk(f.Type, value, path, list)
 				continue
 			}
-			k := key{strings.TrimPrefix(path+"."+name, "."), f.Type, value, list}
+			k := key{strings.TrimPrefix(path+"."+name, "."), f.Type, value, list, t}
 			out = append(out, k)
 			if k.scalar() {
 				continue
@@ -311,30 +318,72 @@ func TestConfigurationPage(t *testing.T) {
 	}
 }
 
+// tables has a table for each block at the top. A block that repeats the keys of one before refers to it, and a key without
+// a comment stands in the row of the key before it, if it takes the same.
 func tables(t *testing.T) string {
 	t.Helper()
 	said := words(t)
+	first := map[reflect.Type]string{} // where a struct is described
+	refers := map[string][]key{}       // by path of a block, its keys that are described elsewhere
+	size := map[string]int{}           // by path of a block, how many keys it has
+	var described []key
+	for _, k := range keys() {
+		if first[k.owner] == "" {
+			first[k.owner] = k.parent()
+		}
+		size[k.parent()]++
+		if first[k.owner] != k.parent() && said[k.path] == "" {
+			refers[k.parent()] = append(refers[k.parent()], k)
+			continue
+		}
+		described = append(described, k)
+	}
 	var b strings.Builder
 	top := ""
-	for _, k := range keys() {
-		if first, _, _ := strings.Cut(strings.ReplaceAll(k.path, "[]", ""), "."); first != top {
-			top = first
+	for i := 0; i < len(described); i++ {
+		k := described[i]
+		if name, _, _ := strings.Cut(strings.ReplaceAll(k.path, "[]", ""), "."); name != top {
+			top = name
 			fmt.Fprintf(&b, "\n### %s\n\n", top)
 			if said[top] != "" {
 				fmt.Fprintf(&b, "%s\n\n", said[top])
 			}
-			b.WriteString("| key | value | default | variable | meaning |\n| --- | --- | --- | --- | --- |\n")
+			b.WriteString("| key | value, default | meaning |\n| --- | --- | --- |\n")
 		}
 		if k.path == top {
 			continue
 		}
-		variable := ""
-		if name := k.variable(); name != "" {
-			variable = "`" + name + "`"
+		names, meaning := "`"+k.path+"`", said[k.path]
+		for ; i+1 < len(described) && k.scalar() && described[i+1].scalar(); i++ {
+			next := described[i+1]
+			isOther := k.kind() == "text" && meaning != ""
+			if isOther || said[next.path] != "" || next.parent() != k.parent() || next.takes() != k.takes() {
+				break
+			}
+			names += ", `" + next.name() + "`"
 		}
-		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s |\n", k.path, k.kind(), k.shown(), variable, strings.ReplaceAll(said[k.path], "|", `\|`))
+		if repeated := refers[k.path]; len(repeated) > 0 {
+			of, at := "Keys", first[repeated[0].owner]
+			if len(repeated) < size[k.path] || size[k.path] < size[at] {
+				var list []string
+				for _, r := range repeated {
+					list = append(list, "`"+r.name()+"`")
+				}
+				of = strings.Join(list, ", ")
+			}
+			meaning = strings.TrimSpace(meaning + " " + of + " as in `" + at + "`.")
+		}
+		fmt.Fprintf(&b, "| %s | %s | %s |\n", names, k.takes(), strings.ReplaceAll(meaning, "|", `\|`))
 	}
 	return b.String() + "\n"
+}
+
+// takes is what a key takes and its default, if it has one.
+func (k key) takes() string {
+	if is := k.shown(); strings.HasPrefix(is, "`") {
+		return k.kind() + ", " + is
+	}
+	return k.kind()
 }
 
 // kind is what a key takes, with its unit.

@@ -237,7 +237,7 @@ func TestBadInput(t *testing.T) {
 		status        int
 		detail        string
 	}{
-		"unknown path":      {"GET /api/v1/nothing", "", 404, "docs/api.md"},
+		"unknown path":      {"GET /api/v1/nothing", "", 404, "docs/openapi.yaml"},
 		"unknown method":    {"DELETE /api/v1/locks", "", 405, "GET"},
 		"get a change":      {"GET /-/reload", "", 405, "POST"},
 		"unknown parameter": {"GET /api/v1/locks?clas=x", "", 400, "clas: unknown parameter"},

@@ -1,6 +1,6 @@
 // Package console is the second listener of the agent: the HTTP API under
 // /api/v1, the pages for people, which read and change what the API does, and
-// /-/reload. docs/api.md describes every route.
+// /-/reload. docs/openapi.yaml describes every route.
 //
 // # Guarantees
 //

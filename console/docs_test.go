@@ -14,19 +14,19 @@ import (
 	"github.com/locksteward/locksteward/api"
 )
 
-var update = flag.Bool("update", false, "rewrite the answers in docs/api.md")
+var update = flag.Bool("update", false, "rewrite the answers in testdata/exchanges.txt and the table of access")
 
 var (
 	heading = regexp.MustCompile("(?m)^### `([^`]+)`$")
 	example = regexp.MustCompile("(?s)```http\n(GET|POST) (\\S+)\n(?:\n(.*?)\n)?```\n\n```json\n(.*?)```")
 )
 
-// Every route has its section, every section its route, and every example is
-// what the console answers.
-func TestDocumentIsTheRoutes(t *testing.T) {
+// Every route has its exchange, every exchange its route, and every answer is what the console answers. The examples of
+// docs/api.md are among them.
+func TestExchangesAreTheAnswers(t *testing.T) {
 	t.Parallel()
 	b := setup(t, "all")
-	path := filepath.Join("..", "docs", "api.md")
+	path := filepath.Join("testdata", "exchanges.txt")
 	raw, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
@@ -60,7 +60,7 @@ func TestDocumentIsTheRoutes(t *testing.T) {
 		case *update:
 			doc = strings.Replace(doc, m[0], strings.TrimSuffix(m[0], m[4]+"```")+got.String()+"```", 1)
 		case got.String() != m[4]:
-			t.Errorf("%s %s: the document differs (go test ./console -update rewrites it); the answer is\n%s", m[1], m[2], got.String())
+			t.Errorf("%s %s: the file differs (go test ./console -run TestExchanges -update rewrites it); the answer is\n%s", m[1], m[2], got.String())
 		}
 	}
 	if *update {
@@ -68,12 +68,26 @@ func TestDocumentIsTheRoutes(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	page, err := os.ReadFile(filepath.Join("..", "docs", "api.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	requests := regexp.MustCompile("(?s)```http\n.*?```").FindAllString(string(page), -1)
+	answers := regexp.MustCompile("(?s)```json\n.*?```").FindAllString(string(page), -1)
+	if len(requests) == 0 || len(answers) == 0 {
+		t.Error("docs/api.md shows no request or no answer")
+	}
+	for _, shown := range slices.Concat(requests, answers) {
+		if !strings.Contains(doc, shown) {
+			t.Errorf("docs/api.md shows what is not in %s:\n%s", path, shown)
+		}
+	}
 	for _, code := range []api.Code{
 		api.CodeInvalid, api.CodeUnauthenticated, api.CodeRefused, api.CodeNotFound, api.CodeMethod, api.CodeConflict,
 		api.CodeTooLarge, api.CodeMediaType, api.CodeMisdirected, api.CodeTooMany, api.CodeInternal, api.CodeUnavailable,
 	} {
-		if !strings.Contains(doc, "`"+string(code)+"`") {
-			t.Errorf("%s does not name the code %q", path, code)
+		if !strings.Contains(string(page), "`"+string(code)+"`") {
+			t.Errorf("docs/api.md does not name the code %q", code)
 		}
 	}
 }

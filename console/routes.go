@@ -9,7 +9,7 @@ import (
 	"github.com/locksteward/locksteward/internal/users"
 )
 
-// route is one method and path. docs/api.md has a section for each.
+// route is one method and path. docs/openapi.yaml describes each.
 type route struct {
 	pattern string // as http.ServeMux takes it
 	verb    users.Verb
@@ -105,7 +105,7 @@ func (s *Server) noRoute(w http.ResponseWriter, r *http.Request, fallback http.H
 		w.Header().Set("Allow", allow)
 		s.problem(w, r, api.NewProblem(api.CodeMethod, r.Method+" is not a method of this path: it takes "+allow))
 	case http.StatusNotFound:
-		s.problem(w, r, api.NewProblem(api.CodeNotFound, "there is no such path: docs/api.md lists them"))
+		s.problem(w, r, api.NewProblem(api.CodeNotFound, "there is no such path: docs/openapi.yaml lists them"))
 	default:
 		fallback.ServeHTTP(w, r)
 	}

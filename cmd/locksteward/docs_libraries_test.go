@@ -14,6 +14,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/locksteward/locksteward/internal/testkit/testredis"
+	"github.com/locksteward/locksteward/source/redis/formats"
 )
 
 // byHand is a lock as its library leaves it, for the commands of a library's page.
@@ -192,13 +193,19 @@ func TestByHandOfLibraries(t *testing.T) {
 	used := map[string]bool{}
 	for page, text := range docPages(t) {
 		name := strings.TrimSuffix(path.Base(page), ".md")
-		if path.Dir(page) != "docs/libraries" || name == "README" {
+		if path.Dir(page) != "docs/libraries" {
 			continue
 		}
 		t.Run(name, func(t *testing.T) { // One after the other: they share the server.
 			lines := handLines(page, text)
-			if len(lines) == 0 && !strings.Contains(text, "As [`redisson`](redisson.md).") {
-				t.Errorf("%s: no command under By hand", page)
+			if len(lines) == 0 {
+				ofWhich := refersByHand.FindStringSubmatch(text)
+				switch f, _ := formats.Get(name); {
+				case ofWhich == nil:
+					t.Errorf("%s: no command under By hand, and no page that has it", page)
+				case ofWhich[1] == "README" && f.Type != "string":
+					t.Errorf("%s: frees a %q as a string", page, f.Type)
+				}
 			}
 			var rows []string
 			for key := range freedByHand {
@@ -245,6 +252,9 @@ func TestByHandOfLibraries(t *testing.T) {
 		}
 	}
 }
+
+// refersByHand finds the page whose commands a page refers to: for a lock that is one string the README.
+var refersByHand = regexp.MustCompile(`(?:[Bb]y hand|the way by hand too)[^\n]{0,12}\n*[^\n]{0,12}[Aa]s (?:of )?\[[^]]+\]\((README|[a-z-]+)\.md`)
 
 // inlineRedis is a command of redis-cli within a sentence.
 var inlineRedis = regexp.MustCompile("`(redis-cli (?:--|[A-Z])[^`\n]+)`")

@@ -26,16 +26,16 @@ func reference() string {
 		if s.Path == "" {
 			title = "Other variables"
 		}
-		fmt.Fprintf(&b, "### %s\n\n%s\n\n| fact | type | is | example |\n|---|---|---|---|\n", title, s.Doc)
+		fmt.Fprintf(&b, "### %s\n\n%s\n\n| fact | is |\n|---|---|\n", title, s.Doc)
 		for _, f := range s.Facts {
-			fmt.Fprintf(&b, "| `%s` | %s | %s | `%s` |\n", f.Path, f.Type, f.Doc, f.Example)
+			fmt.Fprintf(&b, "| `%s` %s | %s |\n", f.Path, f.Type, f.Doc)
 		}
 		b.WriteByte('\n')
 	}
-	b.WriteString("### Functions and operators\n\n| | does | example |\n|---|---|---|\n")
+	b.WriteString("### Functions and operators\n\n| example | does |\n|---|---|\n")
 	for _, f := range Functions() {
 		// A bar would end the cell.
-		fmt.Fprintf(&b, "| `%s` | %s | `%s` |\n", strings.ReplaceAll(f.Name, "|", `\|`), f.Doc, strings.ReplaceAll(f.Example, "|", `\|`))
+		fmt.Fprintf(&b, "| `%s` | %s |\n", strings.ReplaceAll(f.Example, "|", `\|`), f.Doc)
 	}
 	return b.String()
 }

@@ -3,6 +3,8 @@ package soak_test
 import (
 	"bufio"
 	"fmt"
+	"maps"
+	"math"
 	"os"
 	"runtime"
 	"slices"
@@ -74,10 +76,9 @@ func (r *run) report(wrong []string) string {
 	say("after each change; a stretch needs %d samples. Live is what the last collection left of the heap. Memory may grow by %.0f %% of its mean or %d MiB,", enough, mayGrow*100, mayGrowBytes>>20)
 	say("goroutines and files by %d: along a line (memory along those of %s and more, since it follows the work), and, in what it has at least, from one stretch", mayGrowCount, short(lasting))
 	say("of a life to the next in which it has the target, or has it not any more.\n")
-	say("| agent | life | has the target | from – to | samples | RSS mean, least, growth | live heap mean, least, growth | goroutines | open files |\n| --- | --- | --- | --- | --- | --- | --- | --- | --- |")
-	for _, g := range r.stretches {
-		say("| %s | %d | %s | %s – %s | %d | %.0f MB, %.0f, %+.1f | %.0f MB, %.0f, %+.1f | %.0f, %+.1f | %.0f, %+.1f |", g.agent, g.life, g.has(), short(g.from), short(g.to), g.samples,
-			g.rss.mean/1e6, g.rss.least/1e6, g.rss.grows/1e6, g.live.mean/1e6, g.live.least/1e6, g.live.grows/1e6, g.goroutines.mean, g.goroutines.grows, g.files.mean, g.files.grows)
+	say("| has the target | stretches | RSS mean, greatest growth | live heap mean, greatest growth | goroutines, greatest growth | open files, greatest growth |\n| --- | --- | --- | --- | --- | --- |")
+	for _, row := range r.levels() {
+		say("%s", row)
 	}
 	if rows := r.crowds(); len(rows) > 0 {
 		say("\nWhat the sample with the most goroutines of a stretch has more of than the one with the fewest, where their line grows by more than %d:\n", mayGrowCount)
@@ -86,18 +87,12 @@ func (r *run) report(wrong []string) string {
 			say("%s", row)
 		}
 	}
-	say("\n## Samples\n")
-	say("The first, the first after %s, a middle one and the last of each life of some length; one is taken each %s.\n", warm, *every)
-	say("| agent | life | at | has the target | locks | RSS | live heap | goroutines | open files | CPU | blind | load average |\n| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |")
-	for _, s := range r.some() {
-		say("| %s | %d | %s | %t | %.0f | %.0f MB | %.0f MB | %.0f | %.0f | %.0f s | %.1f s | %.1f |", s.agent, s.life, short(s.at), s.leads, s.locks, s.rss/1e6, s.live/1e6, s.goroutines, s.files, s.cpu, s.blind, s.load)
-	}
 	say("\n## What happened\n")
 	say("Blind is what agents reported by `locksteward_watch_blind_seconds_total`, summed over masters, until the next complete sweep. An agent that")
 	say("takes a target over has no watch that broke: it sweeps all of it before it says anything.\n")
-	say("| at | what | took | blind reported | swept anew by another life |\n| --- | --- | --- | --- | --- |")
-	for _, f := range r.faults {
-		say("| %s | %s: %s | %s | %.1f s | %t |", short(f.at), f.kind, f.what, f.took.Round(100*time.Millisecond), f.blind, f.swept)
+	say("| what | times | took at most | blind at most | swept anew by another life |\n| --- | --- | --- | --- | --- |")
+	for _, row := range r.kinds() {
+		say("%s", row)
 	}
 	say("\n## Again\n")
 	say("```sh\nmake soak SOAKTIME=%s\n```", *length)
@@ -115,30 +110,48 @@ func (r *run) crowds() (rows []string) {
 	return rows
 }
 
-// some are few samples of each life.
-func (r *run) some() []sample {
-	lives := map[string][]sample{}
-	var order []string
-	for _, s := range r.all.list {
-		id := fmt.Sprintf("%s %03d", s.agent, s.life)
-		if lives[id] == nil {
-			order = append(order, id)
-		}
-		lives[id] = append(lives[id], s)
+// levels has a row for the stretches with the target, and one for each way to be without it.
+func (r *run) levels() (rows []string) {
+	groups := map[string][]stretch{}
+	for _, g := range r.stretches {
+		groups[g.has()] = append(groups[g.has()], g)
+		r.t.Logf("%s, life %d, target %s, %s to %s: RSS %+v, live heap %+v, goroutines %+v, open files %+v", g.agent, g.life, g.has(), short(g.from), short(g.to), g.rss, g.live, g.goroutines, g.files)
 	}
-	slices.Sort(order)
-	var out []sample
-	for _, id := range order {
-		list := lives[id]
-		at := []int{0, slices.IndexFunc(list, func(s sample) bool { return s.at-list[0].at >= warm }), len(list) / 2, len(list) - 1}
-		slices.Sort(at)
-		for _, i := range slices.Compact(at) {
-			if i >= 0 {
-				out = append(out, list[i])
+	for _, has := range slices.Sorted(maps.Keys(groups)) {
+		between := func(of func(stretch) line, unit float64) string {
+			least, most, grows := math.Inf(1), 0.0, math.Inf(-1)
+			for _, g := range groups[has] {
+				l := of(g)
+				least, most, grows = min(least, l.mean/unit), max(most, l.mean/unit), max(grows, l.grows/unit)
+			}
+			return fmt.Sprintf("%.0f to %.0f, %+.1f", least, most, grows)
+		}
+		rows = append(rows, fmt.Sprintf("| %s | %d | %s MB | %s MB | %s | %s |", has, len(groups[has]),
+			between(func(g stretch) line { return g.rss }, 1e6), between(func(g stretch) line { return g.live }, 1e6),
+			between(func(g stretch) line { return g.goroutines }, 1), between(func(g stretch) line { return g.files }, 1)))
+	}
+	return rows
+}
+
+// kinds has a row for each kind of fault.
+func (r *run) kinds() (rows []string) {
+	groups := map[string][]fault{}
+	for _, f := range r.faults {
+		groups[f.kind] = append(groups[f.kind], f)
+		r.t.Logf("%s: %s: %s took %s, blind %.1f s, swept anew by another life: %t", short(f.at), f.kind, f.what, f.took.Round(100*time.Millisecond), f.blind, f.swept)
+	}
+	for _, kind := range slices.Sorted(maps.Keys(groups)) {
+		var took time.Duration
+		blind, swept := 0.0, 0
+		for _, f := range groups[kind] {
+			took, blind = max(took, f.took), max(blind, f.blind)
+			if f.swept {
+				swept++
 			}
 		}
+		rows = append(rows, fmt.Sprintf("| %s | %d | %s | %.1f s | %d |", kind, len(groups[kind]), took.Round(100*time.Millisecond), blind, swept))
 	}
-	return out
+	return rows
 }
 
 func (r *run) loads() string {

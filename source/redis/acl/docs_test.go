@@ -54,23 +54,37 @@ func generated(t *testing.T) string {
 		}
 		fmt.Fprintf(&b, "### %s\n\nFor %s. Redis 7.0:\n\n```\n%s\n```\n\n", heading, u.For, wrap(u.SetUser()))
 	}
-	b.WriteString("### What each command is for\n\n| command | since Redis | scanner | releaser | application | on a Sentinel | for |\n|---|---|---|---|---|---|---|\n")
+	b.WriteString("### What each command is for\n\nWith the version from which on Redis has it, where that is later than 5.\n\n| commands | of | for |\n|---|---|---|\n")
 	newest := version(t, "8.0")
 	lists := [][]string{
 		scannerOf(t, newest, acl.Scan{}).Commands, releaserOf(t, newest, acl.Free{Classes: classes}).Commands,
 		appOf(t, newest, acl.App{Name: "billing", Locks: []string{"*"}, DB: 1, Cluster: true}).Commands,
 		sentinelOf(t, newest, acl.Ask{Follow: true}).Commands,
 	}
+	rows := map[string][]string{} // commands by their users and purpose
+	var order []string
 	for _, f := range acl.Facts() {
-		fmt.Fprintf(&b, "| `%s` | %d.%d |", strings.ReplaceAll(f.Name, "|", `\|`), f.Major, f.Minor)
-		for _, list := range lists {
-			mark := " |"
-			if slices.Contains(list, "+"+f.Name) {
-				mark = " yes |"
+		var of []string
+		for i, name := range []string{"scanner", "releaser", "application", "Sentinels"} {
+			if slices.Contains(lists[i], "+"+f.Name) {
+				of = append(of, name)
 			}
-			b.WriteString(mark)
 		}
-		fmt.Fprintf(&b, " %s |\n", acl.Why(f.Name))
+		if len(of) == 0 {
+			continue // of other modes
+		}
+		row := fmt.Sprintf("%s | %s", strings.Join(of, ", "), acl.Why(f.Name))
+		if rows[row] == nil {
+			order = append(order, row)
+		}
+		name := "`" + strings.ReplaceAll(f.Name, "|", `\|`) + "`"
+		if f.Major > 5 {
+			name += fmt.Sprintf(" (%d.%d)", f.Major, f.Minor)
+		}
+		rows[row] = append(rows[row], name)
+	}
+	for _, row := range order {
+		fmt.Fprintf(&b, "| %s | %s |\n", strings.Join(rows[row], ", "), row)
 	}
 	b.WriteString("\n### What differs between servers\n\n| server | the scanner has, compared with 7.0 |\n|---|---|\n")
 	base := scannerOf(t, v, acl.Scan{}).Rules()

@@ -29,12 +29,25 @@ func TestEveryPage(t *testing.T) {
 	ana.await("location.pathname.startsWith('/requests/r-')")
 	pages := everyPage(kim)
 	pages["request"] = js[string](ana, "location.pathname")
+	own := map[string]string{}
+	for name, path := range pages {
+		if strings.HasPrefix(name, "lock") {
+			own[name] = path
+			delete(pages, name)
+		}
+	}
+	checkPages(t, kim, pages)
+	checkPages(t, ana, own)
+	if kim.dialogs.Load()+ana.dialogs.Load() > 0 {
+		t.Error("a page opened a dialog")
+	}
+}
+
+// checkPages looks at pages, by name, in every width and colour scheme.
+func checkPages(t *testing.T, b *tab, pages map[string]string) {
+	t.Helper()
 	for _, name := range slices.Sorted(maps.Keys(pages)) {
 		path := pages[name]
-		b := kim
-		if strings.HasPrefix(name, "lock") {
-			b = ana
-		}
 		b.size(1280, 900, false)
 		b.scheme("light")
 		b.visit(path)
@@ -49,23 +62,24 @@ func TestEveryPage(t *testing.T) {
 			t.Errorf("%s: the id %s stands twice", path, ids)
 		}
 		checkNames(b, path)
-		for _, width := range []int64{1000, 780, 320} { // the last is the least that a phone has
-			b.size(width, 740, width == 320)
+		for _, width := range []int64{1000, 780, 390, 320} { // the last is the least that a phone has
+			b.size(width, 844, width < 400)
 			b.await(fmt.Sprint("innerWidth === ", width))
 			if over := js[string](b, tooWide); over != "" {
 				t.Errorf("%s, %d wide: %s is cut off or scrolls sideways", path, width, over)
 			}
+			if width == 390 {
+				b.shot(name + "-phone")
+			}
 		}
-		b.shot(name + "-phone")
 		b.size(1280, 900, false)
 		b.scheme("dark")
 		if light := js[string](b, "getComputedStyle(document.body).backgroundColor"); !strings.HasPrefix(light, "rgb(1") {
 			t.Errorf("%s: the background in the dark is %s", path, light)
 		}
 		b.shot(name + "-dark")
-	}
-	if kim.dialogs.Load()+ana.dialogs.Load() > 0 {
-		t.Error("a page opened a dialog")
+		b.size(390, 844, true)
+		b.shot(name + "-phone-dark")
 	}
 }
 

@@ -1,0 +1,70 @@
+package browser_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+)
+
+// busyFindings is how many locks of one class have the same finding, busyLocks how many are healthy.
+const (
+	busyFindings = 57
+	busyLocks    = 240
+)
+
+// busy fills a server as a large incident does: 300 locks, 57 of one class without TTL, and what [scene] has.
+func busy(s *stage) {
+	scene(s)
+	pipe := s.rdb.Pipeline()
+	for n := range busyFindings {
+		pipe.Set(s.t.Context(), fmt.Sprintf("lock:order:%d", 700+n), fmt.Sprintf("5f2b8c1e-9d1a-4b6e-8f0b-%012d", n), 0)
+	}
+	for n := range busyLocks {
+		pipe.Set(s.t.Context(), fmt.Sprintf("lock:cart:%d", 10_000+n), fmt.Sprintf("5f2b8c1e-9d1a-4b6e-8f0c-%012d", n), time.Hour+time.Duration(n)*time.Minute)
+	}
+	if _, err := pipe.Exec(s.t.Context()); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// decided requests five releases of a [busy] server: three stay open, one is denied and one approved.
+func (s *stage) decided(ana, bo *tab) []string {
+	s.t.Helper()
+	var paths []string
+	for n := range 5 {
+		paths = append(paths, s.ask(ana, fmt.Sprintf("key=lock:order:%d", 700+n)))
+	}
+	for i, press := range []string{"Deny", "Approve"} {
+		bo.visit(paths[i])
+		bo.fill("reason", "checked with the owner, INC-7")
+		bo.press(press)
+		bo.sees([]string{"Denied by bo", "Released"}[i])
+	}
+	return paths
+}
+
+// Pages of a large incident, and of an agent that has seen nothing yet, keep the same promises as those of a small one.
+func TestBusyAndEmptyPages(t *testing.T) {
+	t.Parallel()
+	t.Run("busy", func(t *testing.T) {
+		t.Parallel()
+		s := newStage(t, busy)
+		ana, bo := s.as("ana"), s.as("bo")
+		ana.await("document.querySelectorAll('main article.card').length >= 5")
+		requests := s.decided(ana, bo)
+		pages := everyPage(ana)
+		pages["request"], pages["request-denied"], pages["sign-in"] = requests[4], requests[0], "/sign-in"
+		pages["silences"] = "/silences"
+		checkPages(t, bo, pages)
+	})
+	t.Run("empty", func(t *testing.T) {
+		t.Parallel()
+		s := newStage(t, nil)
+		bo := s.as("bo")
+		bo.await("!document.querySelector('main').innerText.includes('first sweep')")
+		checkPages(t, bo, map[string]string{
+			"overview": "/", "findings": "/findings", "locks": "/locks", "requests": "/requests", "audit": "/audit", "graph": "/graph",
+			"silences": "/silences", "targets": "/targets", "classes": "/classes",
+		})
+	})
+}

@@ -5,7 +5,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/chromedp/chromedp"
 
 	"github.com/locksteward/locksteward/internal/testkit/testagent"
 	"github.com/locksteward/locksteward/internal/testkit/testredis"
@@ -82,7 +81,7 @@ func TestReplicasAreOneConsole(t *testing.T) {
 	}
 
 	// Who signs out at one replica is out at all of them.
-	ana.do(chromedp.Click(`//header//button[normalize-space(.)="Sign out"]`))
+	ana.signOut()
 	ana.sees("Password")
 	ana.at(c)
 	ana.visit("/locks")

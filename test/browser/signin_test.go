@@ -72,7 +72,7 @@ func TestStrictCookieAndOtherSites(t *testing.T) {
 	b.visit("/findings")
 	b.sees("signed in as ana@example.org")
 
-	b.do(chromedp.Click(`//header//button[normalize-space(.)="Sign out"]`))
+	b.signOut()
 	b.sees("Sign in with ACME")
 	b.visit("/findings")
 	b.sees("Sign in with ACME")

@@ -197,6 +197,12 @@ func (b *tab) signIn(name, password string) {
 	b.await("location.pathname === '/' && document.readyState === 'complete'")
 }
 
+// signOut leaves by the menu with the person's name.
+func (b *tab) signOut() {
+	b.t.Helper()
+	b.do(chromedp.Click("#me summary"), chromedp.Click(`//header//button[normalize-space(.)="Sign out"]`))
+}
+
 func quoted(text string) string {
 	raw, _ := json.Marshal(text) // a string
 	return string(raw)

@@ -302,6 +302,9 @@ func (v view) Short(row findingRow) args {
 	return args{v, row}
 }
 
+// Card is a card of one finding or several.
+func (v view) Card(card findingCard) args { return args{v, card} }
+
 // OfLock is a finding on the page of its lock.
 func (v view) OfLock(row findingRow) args {
 	v.OwnLock = true

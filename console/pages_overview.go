@@ -12,17 +12,19 @@ import (
 
 // Bounds of the page: it stays within 100 KB, the others have the rest.
 const (
-	pageFindings = 15
-	pageOldest   = 10
-	pageWaiting  = 10
+	pageCards   = 8
+	pageOldest  = 10
+	pageWaiting = 10
 )
 
 // overviewData is what needs a person now.
 type overviewData struct {
 	Pause    api.ReleasePause
-	Findings []findingRow // findings that are notified
+	Findings []findingCard // findings that are notified
 	// Explained are what is inhibited by these.
-	Explained []findingRow
+	Explained []findingCard
+	// Inhibited counts the findings of Explained.
+	Inhibited int
 	Notified  int // findings that are notified
 	Critical  int
 	MoreNow   int
@@ -49,6 +51,16 @@ type findingRow struct {
 	By string
 	// Silence mutes it; nil for none.
 	Silence *api.Silence
+	// Action is what its card offers to do; empty for nothing.
+	Action cardAction
+}
+
+// Why is why the rule says so, in one line.
+func (f findingRow) Why() locksteward.Message {
+	if len(f.Evidence) > 0 {
+		return f.Evidence[0]
+	}
+	return f.Cause
 }
 
 // overview answers GET /.
@@ -60,7 +72,10 @@ func (s *Server) overview(w http.ResponseWriter, r *http.Request, who users.User
 	findings := s.deps.Findings.Findings()
 	sortFindings(findings)
 	findings, data.Silenced = s.unsilenced(findings)
+	v := s.view(r, who, pageSpec{})
 	data.now(findings)
+	act, titles := s.actionsFor(r, v), s.titles(v.Lang)
+	data.Findings, data.Explained = act.complete(data.Findings, titles), act.complete(data.Explained, titles)
 	data.targetHealth = healthOf(s.deps.Targets.Targets())
 	oldest, err := s.deps.Locks.ListLocks(LockFilter{Sort: "age", Limit: pageOldest})
 	if err != nil {
@@ -107,8 +122,8 @@ func (s *Server) waiting(r *http.Request) ([]requestRow, error) {
 // now picks what needs a person: first what is notified, then what that
 // explains.
 func (d *overviewData) now(findings []locksteward.Finding) {
-	rows := findingRows(findings)
-	for _, row := range rows {
+	var rows, explained []findingRow
+	for _, row := range findingRows(findings) {
 		switch {
 		case row.Status != locksteward.StatusFiring || row.Severity < locksteward.SeverityWarning:
 			d.Elsewhere++
@@ -119,15 +134,21 @@ func (d *overviewData) now(findings []locksteward.Finding) {
 				d.Critical++
 			}
 		}
-		list := &d.Findings
 		if row.InhibitedBy != "" {
-			list = &d.Explained
+			explained = append(explained, row)
+		} else {
+			rows = append(rows, row)
 		}
-		if len(d.Findings)+len(d.Explained) == pageFindings {
-			d.MoreNow++
-			continue
+	}
+	d.Inhibited = len(explained)
+	d.Findings = cardsOf(rows)
+	d.Explained = cardsOf(explained)
+	for _, list := range []*[]findingCard{&d.Findings, &d.Explained} {
+		for len(*list) > pageCards {
+			last := len(*list) - 1
+			d.MoreNow += (*list)[last].Count
+			*list = (*list)[:last]
 		}
-		*list = append(*list, row)
 	}
 }
 

@@ -50,7 +50,7 @@ func TestBusyAndEmptyPages(t *testing.T) {
 		t.Parallel()
 		s := newStage(t, busy)
 		ana, bo := s.as("ana"), s.as("bo")
-		ana.await("document.querySelectorAll('main article.card').length >= 5")
+		ana.await("document.querySelectorAll('main article.card').length >= 4")
 		requests := s.decided(ana, bo)
 		pages := everyPage(ana)
 		pages["request"], pages["request-denied"], pages["sign-in"] = requests[4], requests[0], "/sign-in"

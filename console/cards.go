@@ -1,9 +1,12 @@
 package console
 
 import (
+	"cmp"
 	"net/http"
 	"strconv"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/locksteward/locksteward"
 	"github.com/locksteward/locksteward/api"
@@ -101,15 +104,20 @@ func (a actions) complete(cards []findingCard, titles map[string]string) []findi
 		if card.Class != "" {
 			card.Title += " in class " + inert(card.Class)
 		}
-		if title := titles[card.Rule]; title != "" {
-			card.Title = title + ": " + card.Title
-		} else {
-			card.Title = card.Rule + ": " + card.Title
-		}
+		card.Title += ": " + lower(cmp.Or(titles[card.Rule], card.Rule))
 		card.Action = cardAction{"Show all " + strconv.Itoa(card.Count), a.view.To("/findings", "rule", card.Rule, "class", card.Class,
 			"target", card.Target, "severity", card.Severity.String(), "status", string(card.Status))}
 	}
 	return cards
+}
+
+// lower begins a text in lower case, unless its first word is an abbreviation.
+func lower(text string) string {
+	first, size := utf8.DecodeRuneInString(text)
+	if next, _ := utf8.DecodeRuneInString(text[size:]); unicode.IsUpper(next) {
+		return text
+	}
+	return string(unicode.ToLower(first)) + text[size:]
 }
 
 // ofDeadHolder are the rules whose findings a release of the lock ends.

@@ -27,10 +27,10 @@ func TestFindingsOfOneCauseAreOneCard(t *testing.T) {
 	other := aFinding("lock:cart:1")
 	other.Class = "carts"
 	b.world.findings = append(b.world.findings, late, pendingOne, other)
-	const title = "a lock has no TTL: 57 locks in class orders"
+	const title = "57 locks in class orders: a lock has no TTL"
 	for path, cards := range map[string]int{"/": 3, "/findings": 4} {
 		body := b.do("requester", "GET", path, "").body
-		if strings.Count(body, title) < 1 || !strings.Contains(body, `<span class="many">57 ×</span>`) || strings.Count(body, "<article") != cards {
+		if strings.Count(body, title) < 1 || strings.Count(body, "<article") != cards {
 			t.Errorf("%s: %d cards, want %d, one of them of 57\n%s", path, strings.Count(body, "<article"), cards, body)
 		}
 		if strings.Count(body, `<ul class="members">`) != 1 || !strings.Contains(body, "The first 10") || strings.Contains(body, "lock:order:15") {
@@ -74,7 +74,7 @@ func TestPagesOfCards(t *testing.T) {
 	path, pages := "/findings?severity=critical", 0
 	for ; path != "" && pages < 10; pages++ {
 		body := b.do("", "GET", path, "").body
-		for _, m := range regexp.MustCompile(`2 locks in class (class-[0-9]+)</a>`).FindAllStringSubmatch(body, -1) {
+		for _, m := range regexp.MustCompile(`">2 locks in class (class-[0-9]+): `).FindAllStringSubmatch(body, -1) {
 			if seen[m[1]] {
 				t.Errorf("%s is there twice", m[1])
 			}

@@ -377,7 +377,7 @@ func TestPagesStaySmall(t *testing.T) {
 	w.past = map[api.LockKey][]api.LockEvent{{Target: "orders", Key: key}: events}
 	one := "/locks/one?target=orders&key_b64=" + url.QueryEscape(base64.StdEncoding.EncodeToString([]byte(key)))
 	for path, want := range map[string]string{
-		"/": "320 ×", "/locks": "50 of 320 locks", "/findings": "20 findings of 320", "/requests": "50 requests", "/audit": "Older", "/graph": "are not drawn",
+		"/": "320 locks in class orders", "/locks": "50 of 320 locks", "/findings": "20 findings of 320", "/requests": "50 requests", "/audit": "Older", "/graph": "are not drawn",
 		one: "100 events", "/requests/r7": "Decide", "/targets": "", "/classes": "", "/rules": "", "/rules/ttl/none": "What to do",
 	} {
 		a := b.do("all", "GET", path, "")

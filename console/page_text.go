@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"html/template"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -51,6 +52,9 @@ var pageFuncs = template.FuncMap{
 	"left":       left,
 	"id":         newShortID,
 	"companion":  companionWords,
+	"anyOutcome": func(rows []requestRow) bool {
+		return slices.ContainsFunc(rows, func(r requestRow) bool { return r.Said != "" })
+	},
 }
 
 // args is what a part of a page gets.
@@ -154,9 +158,25 @@ func holder(h locksteward.Holder) string {
 		case h.Session != "":
 			return "session " + h.Session
 		}
-		return "not known"
+		return notKnown
 	}
 	return strings.Join(parts, " ")
+}
+
+// who is a holder or a waiter in words, or where nothing but an identifier is known, that.
+type who struct{ Words, Kind, ID string }
+
+func whoOf(h locksteward.Holder) who {
+	words := holder(locksteward.Holder{App: h.App, Host: h.Host, PID: h.PID})
+	switch {
+	case words != notKnown:
+		return who{Words: words}
+	case h.Instance != "":
+		return who{Kind: "instance", ID: h.Instance}
+	case h.Session != "":
+		return who{Kind: "session", ID: h.Session}
+	}
+	return who{Words: notKnown}
 }
 
 // digest is the beginning of a digest: enough to compare by eye.

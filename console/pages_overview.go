@@ -34,7 +34,7 @@ type overviewData struct {
 	Elsewhere int
 	Waiting   []requestRow
 	targetHealth
-	Oldest   []lockRow
+	Oldest   lockTable
 	AllLocks int
 	NoTTL    int
 }
@@ -81,7 +81,7 @@ func (s *Server) overview(w http.ResponseWriter, r *http.Request, who users.User
 	if err != nil {
 		return fmt.Errorf("list locks: %w", err)
 	}
-	data.Oldest, data.AllLocks = lockRows(oldest.Rows, len(data.Targets) > 1), oldest.Total
+	data.Oldest, data.AllLocks = lockTableOf(lockRows(oldest.Rows, len(data.Targets) > 1)), oldest.Total
 	endless, err := s.deps.Locks.ListLocks(LockFilter{State: "no-ttl", Limit: 1})
 	if err != nil {
 		return fmt.Errorf("list locks: %w", err)

@@ -237,7 +237,7 @@ func TestTypingSurvivesChanges(t *testing.T) {
 	ana.sees("Request the release")
 	ana.await("document.getElementById('live').textContent === 'live'")
 	ana.fill("reason", "half a sent")
-	ana.do(chromedp.Click(`//main//input[@name="holder_alive"]`), chromedp.Click(`//main//textarea[@name="reason"]`))
+	ana.do(chromedp.Click("#facts summary"), chromedp.Click("#options summary"), chromedp.Click(`//main//input[@name="holder_alive"]`), chromedp.Click(`//main//textarea[@name="reason"]`))
 	ana.do(chromedp.Evaluate[chromedp.Void]("document.querySelector('#verdicts').open = true; document.querySelector('main textarea').setSelectionRange(4, 6)"))
 	const digest = "[...document.querySelectorAll('main .facts div')].find(e => e.innerText.startsWith('Token')).innerText"
 	seen := js[string](ana, digest)

@@ -55,7 +55,7 @@ func TestBusyAndEmptyPages(t *testing.T) {
 		pages := everyPage(ana)
 		pages["request"], pages["request-denied"], pages["sign-in"] = requests[4], requests[0], "/sign-in"
 		pages["silences"] = "/silences"
-		checkPages(t, bo, pages)
+		checkPages(t, s.as("max"), pages)
 	})
 	t.Run("empty", func(t *testing.T) {
 		t.Parallel()

@@ -83,6 +83,29 @@ func checkPages(t *testing.T, b *tab, pages map[string]string) {
 	}
 }
 
+// What is known of a lock and the form that requests its release are on its first screen, on a phone, too, and on the screen of whoever
+// may only read, too.
+func TestFirstScreenOfALock(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, scene)
+	ana, vi := s.as("ana"), s.as("vi")
+	const path = "/locks/one?target=main&key=lock:order:42"
+	ana.visit(path)
+	ana.await("document.querySelectorAll('#holder ul.plain li').length === 3")
+	vi.visit(path)
+	for _, size := range [][2]int64{{1280, 900}, {390, 844}} {
+		for b, last := range map[*tab]string{ana: "main button[value=request]", vi: "#release .notice"} {
+			b.size(size[0], size[1], size[0] < 400)
+			b.await(fmt.Sprint("innerWidth === ", size[0]))
+			for _, what := range []string{"main h1", "#holder .facts", "#holder .timeline", last} {
+				if end := js[float64](b, "document.querySelector("+quoted(what)+").getBoundingClientRect().bottom + scrollY"); end > float64(size[1]) {
+					t.Errorf("%d wide: %s ends at %.0f, below the first screen", size[0], what, end)
+				}
+			}
+		}
+	}
+}
+
 // tooWide is what of the page is wider than the window; "" if nothing is.
 const tooWide = `(() => {
 	if (document.documentElement.scrollWidth <= innerWidth) return "";

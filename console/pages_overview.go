@@ -1,9 +1,12 @@
 package console
 
 import (
+	"cmp"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
+	"time"
 
 	"github.com/locksteward/locksteward"
 	"github.com/locksteward/locksteward/api"
@@ -33,10 +36,16 @@ type overviewData struct {
 	// Elsewhere counts findings that are pending or for information.
 	Elsewhere int
 	Waiting   []requestRow
+	// Strips are the last hour and the last day; NoStrips is why there are none.
+	Strips   []strip
+	NoStrips string
 	targetHealth
-	Oldest   lockTable
-	AllLocks int
-	NoTTL    int
+	States     []targetState
+	MoreStates int
+	Paces      bool // the pace of some target is known
+	Oldest     lockTable
+	AllLocks   int
+	NoTTL      int
 }
 
 // Quiet says that nothing needs a person and that this can be known.
@@ -90,8 +99,70 @@ func (s *Server) overview(w http.ResponseWriter, r *http.Request, who users.User
 	if data.Waiting, err = s.waiting(r); err != nil {
 		return err
 	}
+	data.Strips, data.NoStrips = s.activity(r, time.Now())
+	data.states()
 	data.Pause = s.deps.ReleasePause.ReleasePause()
 	return s.show(w, r, who, pageSpec{name: "overview", section: "/", title: "Overview", data: data})
+}
+
+// pageTargets is how many targets the page lists.
+const pageTargets = 12
+
+// targetState is how a target is read, in a line.
+type targetState struct {
+	api.Target
+	Word, Tone string
+	Pace       string
+}
+
+// states fills in how each target is read, those that need a person first.
+func (d *overviewData) states() {
+	rank := map[string]int{"down": 0, "not read yet": 1, "incomplete": 2, "paused": 3}
+	for _, t := range d.Targets {
+		row := targetState{Target: t, Word: "up", Tone: "good", Pace: paceWords(t.Budget)}
+		switch {
+		case t.Beginning():
+			row.Word, row.Tone = "not read yet", "warning"
+		case !t.Up:
+			row.Word, row.Tone = "down", "critical"
+		case t.Paused != nil:
+			row.Word, row.Tone = "paused", "warning"
+		case t.LastSweep == nil || !t.LastSweep.Complete:
+			row.Word, row.Tone = "incomplete", "warning"
+		}
+		d.Paces = d.Paces || row.Pace != ""
+		d.States = append(d.States, row)
+	}
+	order := func(t targetState) int {
+		if n, ok := rank[t.Word]; ok {
+			return n
+		}
+		return len(rank)
+	}
+	slices.SortStableFunc(d.States, func(a, b targetState) int { return cmp.Compare(order(a), order(b)) })
+	if len(d.States) > pageTargets {
+		d.MoreStates = len(d.States) - pageTargets
+		d.States = d.States[:pageTargets]
+	}
+}
+
+// paceWords says which share of its servers' time a sweep takes; "" if that is not known.
+func paceWords(b *api.Budget) string {
+	if b == nil || len(b.Servers) == 0 {
+		return ""
+	}
+	least, most := b.Servers[0].Share, b.Servers[0].Share
+	for _, p := range b.Servers {
+		least, most = min(least, p.Share), max(most, p.Share)
+	}
+	words := percent(most) + " of its server"
+	if len(b.Servers) > 1 {
+		words = percent(most) + " of each of " + plural(len(b.Servers), "server")
+	}
+	if percent(least) != percent(most) {
+		words = percent(least) + " to " + words
+	}
+	return words
 }
 
 // waiting are the requests that wait for a decision, the first to expire first,

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"testing"
 	"time"
+
+	"github.com/chromedp/chromedp"
 )
 
 // busyFindings is how many locks of one class have the same finding, busyLocks how many are healthy.
@@ -67,4 +69,40 @@ func TestBusyAndEmptyPages(t *testing.T) {
 			"silences": "/silences", "targets": "/targets", "classes": "/classes",
 		})
 	})
+}
+
+// The overview's strips tell what fired, that a server was restarted, and what was released.
+func TestOverviewOverTime(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, func(s *stage) {
+		for n := range 4 {
+			s.set(fmt.Sprint("lock:order:", n), fmt.Sprintf("5f2b8c1e-9d1a-4b6e-8f0a-%012d", n))
+		}
+	})
+	b := s.as("max")
+	b.within = 3 * within // findings and the history are written in the background
+	s.ask(b, "key=lock:order:0")
+	bo := s.as("bo")
+	bo.visit("/requests?state=pending")
+	bo.do(chromedp.Click(`(//main//tbody//a)[1]`))
+	bo.sees("Then and now")
+	bo.fill("reason", "checked")
+	bo.press("Approve")
+	bo.sees("Released")
+	s.srv.Restart()
+	b.awaitOn("/", "document.getElementById('hour-title').innerText.includes('1 restart') && /[1-9][0-9]* critical/.test(document.getElementById('day-title').innerText)")
+	b.sees("1 release")
+	for what, n := range map[string]int{"svg.tall .bar.critical": 1, ".lane:nth-child(2) .bar": 1, ".lane:nth-child(3) .bar.forced": 1} {
+		if got := js[int](b, "document.querySelectorAll('#main .activity section:first-child "+what+"').length"); got < n {
+			t.Errorf("%d of %s in the last hour", got, what)
+		}
+	}
+	b.sees("of its server")
+}
+
+// awaitOn loads a page until an expression is true of it.
+func (b *tab) awaitOn(path, expression string) {
+	b.t.Helper()
+	b.visit(path)
+	b.awaitFor(b.within, "("+expression+") || (document.readyState === 'complete' && performance.now() > 3000 && location.reload(), false)")
 }

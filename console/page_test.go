@@ -292,7 +292,7 @@ func TestListsSayWhyTheyAreEmpty(t *testing.T) {
 		path    string
 		want    string
 	}{
-		"no targets":       {nil, "/locks", "No targets are configured. Add one under"},
+		"no targets":       {nil, "/locks", "Locks appear here once a store is watched: add one under"},
 		"no locks":         {newWorld().targets, "/locks", "No locks are held."},
 		"filtered":         {newWorld().targets, "/locks?q=x", "No lock matches."},
 		"down":             {down, "/locks", "No locks are known now: orders is down"},

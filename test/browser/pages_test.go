@@ -62,6 +62,7 @@ func checkPages(t *testing.T, b *tab, pages map[string]string) {
 			t.Errorf("%s: the id %s stands twice", path, ids)
 		}
 		checkNames(b, path)
+		checkAxe(b, path, axeAll)
 		for _, width := range []int64{1000, 780, 390, 320} { // the last is the least that a phone has
 			b.size(width, 844, width < 400)
 			b.await(fmt.Sprint("innerWidth === ", width))
@@ -77,6 +78,7 @@ func checkPages(t *testing.T, b *tab, pages map[string]string) {
 		if light := js[string](b, "getComputedStyle(document.body).backgroundColor"); !strings.HasPrefix(light, "rgb(1") {
 			t.Errorf("%s: the background in the dark is %s", path, light)
 		}
+		checkAxe(b, path+" in the dark", axeColours)
 		b.shot(name + "-dark")
 		b.size(390, 844, true)
 		b.shot(name + "-phone-dark")

@@ -82,17 +82,25 @@ func TestKeyboard(t *testing.T) {
 	s := newStage(t, func(s *stage) { s.set(key, token) })
 	path := s.ask(s.as("ana"), "key="+key)
 	bo := s.as("bo")
+	bo.within = 3 * within
 	bo.visit(path)
-	bo.do(chromedp.KeyEvent(kb.Tab))
-	if js[string](bo, "document.activeElement.textContent") != "Skip to content" {
-		t.Error("the first thing is not the way to the content")
+	bo.await("document.readyState === 'complete' && document.hasFocus() && document.getElementById('live').textContent === 'live'")
+	// press presses Tab and waits until the focus has moved.
+	press := func() {
+		t.Helper()
+		bo.do(chromedp.Evaluate[chromedp.Void]("window.before = document.activeElement"), chromedp.KeyEvent(kb.Tab))
+		bo.await("document.activeElement !== window.before")
+	}
+	press()
+	if text := js[string](bo, "document.activeElement.textContent"); text != "Skip to content" {
+		t.Errorf("the first thing is %q, not the way to the content", text)
 	}
 	bo.do(chromedp.KeyEvent(kb.Enter))
 	bo.await("document.activeElement.id === 'main'")
 	tab := func(to string) {
 		t.Helper()
-		for range 25 {
-			bo.do(chromedp.KeyEvent(kb.Tab))
+		for range 60 {
+			press()
 			if js[bool](bo, "document.activeElement.matches('main *') && getComputedStyle(document.activeElement).outlineStyle === 'none'") {
 				t.Errorf("%s has no visible focus", js[string](bo, "document.activeElement.outerHTML"))
 			}

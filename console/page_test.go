@@ -43,6 +43,7 @@ func TestPageShowsWhatMatters(t *testing.T) {
 		"/audit":         {"release: request", "queue is stuck", "lock:order:42"},
 		"/graph":         {"<h1>Who waits for whom</h1>"},
 		"/release-pause": {"All releases", "Automatic releases"},
+		"/notifications": {"it accepts nothing", "given up", "status 503", "release: break glass", "the oldest for 1m 30s", "status 410"},
 		"/silences":      {"team=checkout", "the queue is rebuilt, INC-11", "Include ended ones"},
 	} {
 		a := b.do("", "GET", path, "")
@@ -183,7 +184,7 @@ func TestPagesAreInert(t *testing.T) {
 		"/", "/locks", "/locks?q=" + url.QueryEscape(hostile), "/locks/one" + q, "/findings", "/findings?rule=" + url.QueryEscape(hostile),
 		"/findings/" + f.Fingerprint(), "/findings/" + url.PathEscape(hostile), "/graph", "/requests", "/requests?requester=" + url.QueryEscape(hostile),
 		"/requests/r1", "/requests/" + url.PathEscape(hostile), "/bundles/b-1", "/audit", "/audit" + strings.Replace(q, "db=0&", "", 1),
-		"/audit?q=" + url.QueryEscape(hostile), "/targets", "/classes", "/rules", "/rules/ttl/none", "/rules/x/" + url.PathEscape(hostile), "/release-pause", "/silences", "/silences?all=true",
+		"/audit?q=" + url.QueryEscape(hostile), "/targets", "/classes", "/rules", "/rules/ttl/none", "/rules/x/" + url.PathEscape(hostile), "/release-pause", "/silences", "/silences?all=true", "/notifications",
 		"/nothing/" + url.PathEscape(hostile), "/locks?" + url.QueryEscape(hostile) + "=1",
 	} {
 		a := b.do("all", "GET", path, "", header("Accept", "text/html"))
@@ -313,6 +314,7 @@ func TestListsSayWhyTheyAreEmpty(t *testing.T) {
 		"no target at all": {nil, "/targets", "No targets are configured."},
 		"nobody waits":     {down, "/graph", "Nobody waits for a lock"},
 		"no entries":       {down, "/audit", "No entries yet"},
+		"no notification":  {down, "/notifications?receiver=none", "No notification matches."},
 		"no such entry":    {down, "/audit?q=x", "No entry matches."},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -67,7 +67,7 @@ func TestBusyAndEmptyPages(t *testing.T) {
 		bo.await("!document.querySelector('main').innerText.includes('first sweep')")
 		checkPages(t, bo, map[string]string{
 			"overview": "/", "findings": "/findings", "locks": "/locks", "requests": "/requests", "audit": "/audit", "graph": "/graph",
-			"silences": "/silences", "targets": "/targets", "classes": "/classes",
+			"silences": "/silences", "notifications": "/notifications", "targets": "/targets", "classes": "/classes",
 		})
 	})
 }

@@ -197,6 +197,12 @@ func (b *tab) signIn(name, password string) {
 	b.await("location.pathname === '/' && document.readyState === 'complete'")
 }
 
+// seesName waits until the page says who has signed in.
+func (b *tab) seesName(name string) {
+	b.t.Helper()
+	b.await("document.readyState !== 'loading' && document.querySelector('#me summary').textContent === " + quoted("signed in as "+name))
+}
+
 // signOut leaves by the menu with the person's name.
 func (b *tab) signOut() {
 	b.t.Helper()

@@ -113,7 +113,7 @@ func TestNobodyGetsInOnceThereAreUsers(t *testing.T) {
 			}
 		}
 	}
-	if a := b.do("", "GET", "/", "", header("Authorization", basic("all", token))); a.status != http.StatusOK || !strings.Contains(a.body, "signed in as <b>all</b>") {
+	if a := b.do("", "GET", "/", "", header("Authorization", basic("all", token))); a.status != http.StatusOK || !strings.Contains(a.body, "signed in as </span><b>all</b>") {
 		t.Errorf("a browser's sign-in: status %d", a.status)
 	}
 	// A browser sends Basic by itself, so it must not change anything.

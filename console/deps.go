@@ -157,6 +157,9 @@ type AuditQuery struct {
 type LockHistory interface {
 	// LockEvents returns what happened to one lock, newest first, at most limit.
 	LockEvents(ctx context.Context, target string, db int, key string, limit int) ([]api.LockEvent, error)
+	// Fired returns the findings on anything that fired since a time, newest first, at most limit: their time, rule and severity.
+	// It may be some seconds old.
+	Fired(ctx context.Context, since time.Time, limit int) ([]api.LockEvent, error)
 }
 
 // Reloader reads the configuration again.

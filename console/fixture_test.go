@@ -49,12 +49,15 @@ type world struct {
 	resumes  []string
 	reports  []time.Duration
 	past     map[api.LockKey][]api.LockEvent
-	advice   advice
-	graph    *api.Graph
-	bundles  []BundleInput
-	pause    api.ReleasePause
-	hushed   hushed
-	partly   error // beside a bundle that was decided on
+	// fired are findings that fired, newest first; firedFails is why they cannot be read.
+	fired      []api.LockEvent
+	firedFails error
+	advice     advice
+	graph      *api.Graph
+	bundles    []BundleInput
+	pause      api.ReleasePause
+	hushed     hushed
+	partly     error // beside a bundle that was decided on
 	// trails and imports are what was asked of the audit trail.
 	trails    []AuditQuery
 	imports   []api.AuditImport
@@ -132,6 +135,11 @@ func (w *world) Classes() []api.Class {
 func (w *world) LockEvents(_ context.Context, target string, db int, key string, limit int) ([]api.LockEvent, error) {
 	events := w.past[api.LockKey{Target: target, DB: db, Key: key}]
 	return slices.Clone(events[:min(limit, len(events))]), nil
+}
+
+func (w *world) Fired(_ context.Context, since time.Time, limit int) ([]api.LockEvent, error) {
+	out := slices.DeleteFunc(slices.Clone(w.fired), func(e api.LockEvent) bool { return e.At.Before(since) })
+	return out[:min(limit, len(out))], w.firedFails
 }
 
 func (w *world) Lock(_ context.Context, target string, db int, key string) (locksteward.Lock, error) {

@@ -67,6 +67,11 @@ type view struct {
 	Live    bool
 	Alarm   int // findings that are notified
 	Nav     []navItem
+	// More are the links that are folded away; MoreCurrent says that one of them is this page.
+	More        []navItem
+	MoreCurrent bool
+	// Bare says that nobody is signed in: there is no navigation.
+	Bare    bool
 	Problem *api.Problem
 	Query   url.Values
 	P       any
@@ -84,7 +89,7 @@ type view struct {
 }
 
 // navItem is a link of the navigation. Count is what waits there; What says it in
-// words, and Kind how bad it is.
+// words, or what the page is, and Kind how bad it is.
 type navItem struct {
 	Path, Name string
 	Current    bool
@@ -92,19 +97,25 @@ type navItem struct {
 	What, Kind string
 }
 
-var sections = []navItem{
-	{Path: "/", Name: "Overview"},
-	{Path: "/findings", Name: "Findings"},
-	{Path: "/silences", Name: "Silences"},
-	{Path: "/locks", Name: "Locks"},
-	{Path: "/graph", Name: "Waits"},
-	{Path: "/requests", Name: "Requests"},
-	{Path: "/targets", Name: "Targets"},
-	{Path: "/audit", Name: "Audit"},
-	{Path: "/rules", Name: "Rules"},
-	{Path: "/classes", Name: "Classes"},
-	{Path: releasePausePath, Name: "Release pause"},
-}
+// sections are the pages of the navigation; those in more are under "More", with a word on each.
+var (
+	sections = []navItem{
+		{Path: "/", Name: "Overview"},
+		{Path: "/findings", Name: "Findings"},
+		{Path: "/locks", Name: "Locks"},
+		{Path: "/requests", Name: "Requests"},
+		{Path: "/audit", Name: "Audit"},
+	}
+	more = []navItem{
+		{Path: "/graph", Name: "Waits", What: "who waits for whom"},
+		{Path: "/targets", Name: "Targets", What: "stores that are watched"},
+		{Path: "/classes", Name: "Classes", What: "families of locks"},
+		{Path: "/rules", Name: "Rules", What: "what is looked for"},
+		{Path: "/silences", Name: "Silences", What: "muted notifications"},
+		{Path: "/notifications", Name: "Notifications", What: "who was told, and what failed"},
+		{Path: releasePausePath, Name: "Release pause", What: "stop releases for a while"},
+	}
+)
 
 // show renders a page into memory first: an error becomes an error page, not half
 // a page.
@@ -141,7 +152,7 @@ func (s *Server) view(r *http.Request, who users.User, p pageSpec) view {
 	query := r.URL.Query()
 	v := view{
 		Title: p.title, Lang: "en", Now: time.Now(), User: who.Name, NoUsers: s.authenticator.Open(), CSRF: s.formToken(r),
-		Problem: p.problem, P: p.data, who: who, path: r.URL.Path, typed: p.typed, Query: query,
+		Problem: p.problem, P: p.data, Bare: p.bare, who: who, path: r.URL.Path, typed: p.typed, Query: query,
 	}
 	if query.Get("lang") == "zh" {
 		v.Lang = "zh"
@@ -181,19 +192,31 @@ func (s *Server) navigate(r *http.Request, v *view, section string) error {
 			}
 		}
 	}
-	v.Nav = slices.Clone(sections)
+	v.link(section)
 	for i := range v.Nav {
 		item := &v.Nav[i]
-		item.Current = item.Path == section
-		switch item.Path {
+		switch sections[i].Path {
 		case "/findings":
 			item.Count, item.What, item.Kind = v.Alarm, "need a person", kind
 		case "/requests":
 			item.Count, item.What, item.Kind = len(open), "wait for a decision", "warning"
 		}
-		item.Path = v.To(item.Path)
 	}
 	return nil
+}
+
+// link fills in the links to all pages.
+func (v *view) link(section string) {
+	items := func(list []navItem) []navItem {
+		list = slices.Clone(list)
+		for i := range list {
+			list[i].Current = list[i].Path == section
+			list[i].Path = v.To(list[i].Path)
+		}
+		return list
+	}
+	v.Nav, v.More = items(sections), items(more)
+	v.MoreCurrent = slices.ContainsFunc(v.More, func(item navItem) bool { return item.Current })
 }
 
 // countMost bounds what is counted for a number in the navigation.
@@ -210,10 +233,7 @@ func (s *Server) problemPage(w http.ResponseWriter, r *http.Request, who users.U
 	page := pageSpec{name: "problem", title: p.Title, status: p.Status, problem: p, once: p.Code != api.CodeUnavailable && p.Code != api.CodeNotFound}
 	v := s.view(r, who, page)
 	if p.Code != api.CodeUnauthenticated && p.Code != api.CodeMisdirected {
-		v.Nav = slices.Clone(sections)
-		for i := range v.Nav {
-			v.Nav[i].Path = v.To(v.Nav[i].Path)
-		}
+		v.link("")
 	}
 	if err := writePage(w, page, v); err != nil {
 		s.log.Error("problem page is not shown", zap.Error(err))
@@ -282,6 +302,9 @@ func (v view) Short(row findingRow) args {
 	v.Brief = true
 	return args{v, row}
 }
+
+// Card is a card of one finding or several.
+func (v view) Card(card findingCard) args { return args{v, card} }
 
 // OfLock is a finding on the page of its lock.
 func (v view) OfLock(row findingRow) args {

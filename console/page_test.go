@@ -15,6 +15,11 @@ import (
 	"github.com/locksteward/locksteward/api"
 )
 
+// untimed is a page without the elements around its times.
+func untimed(body string) string { return timeTags.ReplaceAllString(body, "") }
+
+var timeTags = regexp.MustCompile(`</?time[^>]*>`)
+
 func quote(s string) string {
 	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`, "\t", `\t`, "\x00", `\u0000`).Replace(s) + `"`
 }
@@ -38,6 +43,7 @@ func TestPageShowsWhatMatters(t *testing.T) {
 		"/audit":         {"release: request", "queue is stuck", "lock:order:42"},
 		"/graph":         {"<h1>Who waits for whom</h1>"},
 		"/release-pause": {"All releases", "Automatic releases"},
+		"/notifications": {"it accepts nothing", "given up", "status 503", "release: break glass", "the oldest for 1m 30s", "status 410"},
 		"/silences":      {"team=checkout", "the queue is rebuilt, INC-11", "Include ended ones"},
 	} {
 		a := b.do("", "GET", path, "")
@@ -124,7 +130,7 @@ func TestPageShowsWhatTheValueSays(t *testing.T) {
 	early := aLock("lock:early", time.Minute)
 	early.Acquired = at.Add(time.Hour)
 	b.world.locks = []locksteward.Lock{l, early}
-	body := b.do("", "GET", "/locks", "").body
+	body := untimed(b.do("", "GET", "/locks", "").body)
 	for _, want := range []string{
 		`token <small class="dim">read</small>`, "its value says 2026-03-01 11:00:00 UTC", "≥ 1h 0m",
 		"its value says 2026-03-01 13:00:00 UTC, not counted: it lies in the future", "≥ 1m 0s",
@@ -178,7 +184,7 @@ func TestPagesAreInert(t *testing.T) {
 		"/", "/locks", "/locks?q=" + url.QueryEscape(hostile), "/locks/one" + q, "/findings", "/findings?rule=" + url.QueryEscape(hostile),
 		"/findings/" + f.Fingerprint(), "/findings/" + url.PathEscape(hostile), "/graph", "/requests", "/requests?requester=" + url.QueryEscape(hostile),
 		"/requests/r1", "/requests/" + url.PathEscape(hostile), "/bundles/b-1", "/audit", "/audit" + strings.Replace(q, "db=0&", "", 1),
-		"/audit?q=" + url.QueryEscape(hostile), "/targets", "/classes", "/rules", "/rules/ttl/none", "/rules/x/" + url.PathEscape(hostile), "/release-pause", "/silences", "/silences?all=true",
+		"/audit?q=" + url.QueryEscape(hostile), "/targets", "/classes", "/rules", "/rules/ttl/none", "/rules/x/" + url.PathEscape(hostile), "/release-pause", "/silences", "/silences?all=true", "/notifications",
 		"/nothing/" + url.PathEscape(hostile), "/locks?" + url.QueryEscape(hostile) + "=1",
 	} {
 		a := b.do("all", "GET", path, "", header("Accept", "text/html"))
@@ -287,7 +293,7 @@ func TestListsSayWhyTheyAreEmpty(t *testing.T) {
 		path    string
 		want    string
 	}{
-		"no targets":       {nil, "/locks", "No targets are configured. Add one under"},
+		"no targets":       {nil, "/locks", "Locks appear here once a store is watched: add one under"},
 		"no locks":         {newWorld().targets, "/locks", "No locks are held."},
 		"filtered":         {newWorld().targets, "/locks?q=x", "No lock matches."},
 		"down":             {down, "/locks", "No locks are known now: orders is down"},
@@ -308,6 +314,7 @@ func TestListsSayWhyTheyAreEmpty(t *testing.T) {
 		"no target at all": {nil, "/targets", "No targets are configured."},
 		"nobody waits":     {down, "/graph", "Nobody waits for a lock"},
 		"no entries":       {down, "/audit", "No entries yet"},
+		"no notification":  {down, "/notifications?receiver=none", "No notification matches."},
 		"no such entry":    {down, "/audit?q=x", "No entry matches."},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -372,7 +379,7 @@ func TestPagesStaySmall(t *testing.T) {
 	w.past = map[api.LockKey][]api.LockEvent{{Target: "orders", Key: key}: events}
 	one := "/locks/one?target=orders&key_b64=" + url.QueryEscape(base64.StdEncoding.EncodeToString([]byte(key)))
 	for path, want := range map[string]string{
-		"/": "305 more", "/locks": "50 of 320 locks", "/findings": "20 findings of 320", "/requests": "50 requests", "/audit": "Older", "/graph": "are not drawn",
+		"/": "320 locks in class orders", "/locks": "50 of 320 locks", "/findings": "20 findings of 320", "/requests": "50 requests", "/audit": "Older", "/graph": "are not drawn",
 		one: "100 events", "/requests/r7": "Decide", "/targets": "", "/classes": "", "/rules": "", "/rules/ttl/none": "What to do",
 	} {
 		a := b.do("all", "GET", path, "")
@@ -395,7 +402,7 @@ func TestAssets(t *testing.T) {
 		wants     []string
 	}{
 		"/console.css": {"text/css; charset=utf-8", 24 << 10, []string{"light-dark(", "max-width: 62rem", ":focus-visible", "prefers-reduced-motion", "forced-colors"}},
-		"/console.js":  {"text/javascript; charset=utf-8", 6 << 10, []string{"EventSource", "use strict"}},
+		"/console.js":  {"text/javascript; charset=utf-8", 16 << 10, []string{"EventSource", "use strict"}},
 		"/console.svg": {"image/svg+xml", 1 << 10, []string{"<svg"}},
 	} {
 		a := b.do("", "GET", path, "")

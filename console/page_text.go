@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"html/template"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -44,11 +45,16 @@ var pageFuncs = template.FuncMap{
 		}
 		return strconv.FormatInt(n, 10) + " " + many
 	},
-	"stamp":      func(t time.Time) string { return t.UTC().Format(time.DateTime) + " UTC" },
+	"stamp":      stamp,
 	"args":       func(v view, x any) args { return args{v, x} },
 	"progress":   progress,
 	"firstSweep": firstSweep,
-	"left":       func(now, t time.Time) string { return span(t.Sub(now)) },
+	"left":       left,
+	"id":         newShortID,
+	"companion":  companionWords,
+	"anyOutcome": func(rows []requestRow) bool {
+		return slices.ContainsFunc(rows, func(r requestRow) bool { return r.Said != "" })
+	},
 }
 
 // args is what a part of a page gets.
@@ -75,18 +81,48 @@ func span(d time.Duration) string {
 	}
 }
 
+// The script rewrites times of these classes: it goes on counting, and puts the viewer's zone into the tooltip.
+const (
+	timeAgo  = "ago"  // how long ago, or in how long
+	timeAge  = "age"  // for how long by now
+	timeLeft = "left" // how long is left
+	timeAt   = "at"   // the time itself
+)
+
+// timeTag is a time with words for it, and the time in UTC behind them.
+func timeTag(class string, t time.Time, words string, least bool) template.HTML {
+	t = t.UTC()
+	data := ""
+	if least {
+		data = ` data-least="1"`
+	}
+	// Digits and letters of a layout: nothing to be escaped.
+	return template.HTML(`<time class="` + class + `" datetime="` + t.Format("2006-01-02T15:04:05.000Z07:00") + `" title="` + t.Format(time.DateTime) + ` UTC"` + data + `>` + words + `</time>`)
+}
+
 // when is a time as people think of it, with the time itself behind it.
 func when(now, t time.Time) template.HTML {
 	if t.IsZero() {
 		return `<span class="dim">not known</span>`
 	}
-	text := span(now.Sub(t)) + " ago"
-	if t.After(now) {
-		text = "in " + span(t.Sub(now))
+	text := "just now"
+	switch d := now.Sub(t); {
+	case d >= time.Second:
+		text = span(d.Truncate(time.Second)) + " ago"
+	case d <= -time.Second:
+		text = "in " + span((-d).Truncate(time.Second))
 	}
-	t = t.UTC()
-	// Digits and letters of a layout: nothing to be escaped.
-	return template.HTML(`<time datetime="` + t.Format(time.RFC3339) + `" title="` + t.Format(time.DateTime) + ` UTC">` + text + `</time>`)
+	return timeTag(timeAgo, t, text, false)
+}
+
+// left is how long it is until t.
+func left(now, t time.Time) template.HTML {
+	return timeTag(timeLeft, t, span(max(0, t.Sub(now)).Truncate(time.Second)), false)
+}
+
+// stamp is a time in UTC.
+func stamp(t time.Time) template.HTML {
+	return timeTag(timeAt, t, t.UTC().Format(time.DateTime)+" UTC", false)
 }
 
 // percent shows a share of a server's time.
@@ -122,9 +158,25 @@ func holder(h locksteward.Holder) string {
 		case h.Session != "":
 			return "session " + h.Session
 		}
-		return "not known"
+		return notKnown
 	}
 	return strings.Join(parts, " ")
+}
+
+// who is a holder or a waiter in words, or where nothing but an identifier is known, that.
+type who struct{ Words, Kind, ID string }
+
+func whoOf(h locksteward.Holder) who {
+	words := holder(locksteward.Holder{App: h.App, Host: h.Host, PID: h.PID})
+	switch {
+	case words != notKnown:
+		return who{Words: words}
+	case h.Instance != "":
+		return who{Kind: "instance", ID: h.Instance}
+	case h.Session != "":
+		return who{Kind: "session", ID: h.Session}
+	}
+	return who{Words: notKnown}
 }
 
 // digest is the beginning of a digest: enough to compare by eye.
@@ -195,6 +247,40 @@ func expiry(ms int64) string {
 	default:
 		return time.UnixMilli(ms).UTC().Format("2006-01-02 15:04:05.000") + " UTC"
 	}
+}
+
+// shortID is an identifier of a machine: people compare its ends and copy the whole.
+type shortID struct{ Short, Whole string }
+
+// maxID is how many bytes of an identifier are shown before it is cut in its middle.
+const maxID = 14
+
+func newShortID(text string) shortID {
+	whole := inert(text)
+	out := shortID{Short: whole, Whole: whole}
+	if r := []rune(whole); len(r) > maxID {
+		out.Short = string(r[:6]) + "…" + string(r[len(r)-4:])
+	}
+	return out
+}
+
+// companions says what the keys are that Locksteward and its lock library keep beside locks, by what their names begin with.
+var companions = map[string]string{
+	"locksteward:hold:":     "facts about the hold (holder, times, renewals), written by the lock library beside the lock; it expires by itself",
+	"locksteward:queue:":    "the queue of those who wait for the lock; it expires by itself",
+	"locksteward:waiter:":   "who waits for the lock, for the hand-over at its release; it expires by itself",
+	"locksteward:undo:":     "a copy of the released lock, kept so that the release can be undone; it expires by itself",
+	"locksteward:exec:":     "the record that a release was carried out, so that it is not carried out twice; it expires by itself",
+	"locksteward:fence:":    "the counter of fencing tokens of some locks; it must stay, or fences go back",
+	"locksteward:instance:": "the heartbeat of a process that uses the lock library; it expires by itself",
+}
+
+// companionWords explains a key that Locksteward or its lock library made; "" for any other.
+func companionWords(key string) string {
+	if parts := strings.SplitAfterN(key, ":", 3); len(parts) == 3 {
+		return companions[parts[0]+parts[1]]
+	}
+	return ""
 }
 
 // maxShown bounds a key on a page; 64 MiB of name must not become a page.

@@ -15,6 +15,7 @@ func (s *Server) pageRoutes() []route {
 		page("GET /findings/{fingerprint}", users.VerbView, s.finding),
 		page("POST /findings/{fingerprint}/accept", users.VerbSilence, s.acceptForm),
 		page("GET /silences", users.VerbView, s.silences),
+		page("GET /notifications", users.VerbView, s.notifications),
 		page("POST /silences", users.VerbSilence, s.silenceForm),
 		page("POST /silences/{id}/expire", users.VerbSilence, s.expireForm),
 		page("GET /graph", users.VerbView, s.graph),

@@ -4,19 +4,20 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strconv"
 
 	"github.com/locksteward/locksteward"
 	"github.com/locksteward/locksteward/internal/users"
 )
 
-// pageList is how many findings the page of findings shows.
+// pageList is how many findings, or cards of several, the page of findings shows.
 const pageList = 20
 
 // findingsData is a list of findings with its filter, or one of them.
 type findingsData struct {
 	Severities, Statuses, Rules, Classes, InTarget pick
 	Filtered                                       bool
-	Rows                                           []findingRow
+	Cards                                          []findingCard
 	Pager                                          pager
 	targetHealth
 }
@@ -42,22 +43,37 @@ func (s *Server) findings(w http.ResponseWriter, r *http.Request, who users.User
 	})
 	total := len(list)
 	v := s.view(r, who, pageSpec{})
-	if behind {
-		last := after.finding()
-		list = slices.DeleteFunc(list, func(f locksteward.Finding) bool { return compareSeverity(f, last) <= 0 })
-		data.Pager.Before, data.Pager.BeforeName = v.With("cursor", ""), "Worst first"
-	}
-	if len(list) > pageList {
-		data.Pager.After, data.Pager.AfterName = v.With("cursor", encodeCursor(findingCursorOf(list[pageList-1]))), "Next"
-		list = list[:pageList]
-	}
-	if total > 0 {
-		data.Pager.Shows = plural(len(list), "finding")
-		if total > len(list) {
-			data.Pager.Shows = plural(len(list), "finding") + " of " + plural(total, "finding")[:len(plural(total, "finding"))-len(" findings")]
+	rows := s.markSilenced(s.explained(list))
+	cards := cardsOf(rows)
+	if len(cards) == 1 { // of one cause: each finding has a card
+		cards = cards[:0]
+		for _, row := range rows {
+			cards = append(cards, findingCard{findingRow: row, Count: 1})
 		}
 	}
-	data.Rows = s.markSilenced(s.explained(list))
+	several := len(cards) < total
+	whole := len(cards)
+	if behind {
+		last := after.finding()
+		cards = slices.DeleteFunc(cards, func(c findingCard) bool { return compareSeverity(c.Finding, last) <= 0 })
+		data.Pager.Before, data.Pager.BeforeName = v.With("cursor", ""), "Worst first"
+	}
+	if len(cards) > pageList {
+		data.Pager.After, data.Pager.AfterName = v.With("cursor", encodeCursor(findingCursorOf(cards[pageList-1].Finding))), "Next"
+		cards = cards[:pageList]
+	}
+	if total > 0 {
+		data.Pager.Shows = plural(total, "finding")
+		switch {
+		case several && len(cards) < whole:
+			data.Pager.Shows = strconv.Itoa(len(cards)) + " of " + plural(whole, "cause") + ", " + data.Pager.Shows
+		case several:
+			data.Pager.Shows += " of " + plural(whole, "cause")
+		case len(cards) < total:
+			data.Pager.Shows = plural(len(cards), "finding") + " of " + strconv.Itoa(total)
+		}
+	}
+	data.Cards = s.actionsFor(r, v).complete(cards, s.titles(v.Lang))
 	data.targetHealth = healthOf(s.deps.Targets.Targets())
 	data.limitTo(q.text("target"))
 	return s.show(w, r, who, pageSpec{name: "findings", section: "/findings", title: "Findings", data: data})

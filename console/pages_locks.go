@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"html/template"
 	"net/http"
 	"strconv"
 	"strings"
@@ -26,7 +27,7 @@ type locksData struct {
 	InTarget, Classes, Libraries, States, Sorts pick
 	Text                                        string
 	Filtered                                    bool
-	Rows                                        []lockRow
+	Rows                                        lockTable
 	Total                                       int
 	Pager                                       pager
 	targetHealth
@@ -74,26 +75,51 @@ type lockRow struct {
 	Mode                        string
 	Acquired                    time.Time // as the value says
 	Doubt                       string    // why the age does not count it
-	TTL, Age                    string
+	TTL                         string
+	Age                         string        // in words
+	Held                        template.HTML // the same, going on; "" if it is not known
 	NoTTL                       bool
 	OfSession                   bool // it ends with a session
 	Holder                      string
+	HolderKnown                 bool
+	Who                         who // the holder
 	Waiters                     string
 	Findings                    []string
 	State, Tone                 string
 }
+
+// lockTable is locks with the columns that have something in them.
+type lockTable struct {
+	Rows                                []lockRow
+	Classes, Holders, Waiters, Findings bool
+}
+
+func lockTableOf(rows []lockRow) lockTable {
+	out := lockTable{Rows: rows}
+	for _, row := range rows {
+		out.Classes = out.Classes || row.Class != ""
+		out.Holders = out.Holders || row.HolderKnown
+		out.Waiters = out.Waiters || row.Waiters != notKnown
+		out.Findings = out.Findings || len(row.Findings) > 0
+	}
+	return out
+}
+
+// notKnown is a fact that nobody told.
+const notKnown = "not known"
 
 func lockRows(list []LockRow, manyTargets bool) []lockRow {
 	out := make([]lockRow, 0, len(list))
 	for _, l := range list {
 		row := lockRow{
 			Target: l.Target, DB: l.DB, Key: l.Key, Class: l.Class, Library: l.Library, Mode: l.Mode, ManyTargets: manyTargets,
-			NoTTL: l.NeverExpires(), OfSession: l.Lifetime == locksteward.LifetimeSession, TTL: span(l.TTL), Age: ageWords(l.Lock, l.Now), Holder: holder(l.Holder), Waiters: "not known",
+			NoTTL: l.NeverExpires(), OfSession: l.Lifetime == locksteward.LifetimeSession, TTL: span(l.TTL), Age: ageWords(l.Lock, l.Now), Held: heldTag(l.Lock, l.Now), Holder: holder(l.Holder), Waiters: notKnown,
 			Acquired: l.Acquired, Findings: l.Rules, State: "clear", Tone: "good",
 		}
 		if l.Waiters >= 0 {
 			row.Waiters = strconv.Itoa(l.Waiters)
 		}
+		row.HolderKnown, row.Who = row.Holder != notKnown, whoOf(l.Holder)
 		_, doubt := l.WrittenAge()
 		row.Doubt = catalogue.Text("en", doubt)
 		switch {
@@ -112,6 +138,9 @@ func lockRows(list []LockRow, manyTargets bool) []lockRow {
 // ageWords says for how long a lock has been held by now, as far as it is known.
 func ageWords(l locksteward.Lock, now time.Time) string {
 	age, basis, minimum := l.AgeAt(now)
+	if age > 10*time.Second {
+		age = age.Truncate(time.Second)
+	}
 	switch {
 	case basis == locksteward.AgeNone:
 		return "not known"
@@ -120,6 +149,15 @@ func ageWords(l locksteward.Lock, now time.Time) string {
 	default:
 		return span(age)
 	}
+}
+
+// heldTag is ageWords as a time that goes on; "" if the age is not known.
+func heldTag(l locksteward.Lock, now time.Time) template.HTML {
+	age, basis, minimum := l.AgeAt(now)
+	if basis == locksteward.AgeNone {
+		return ""
+	}
+	return timeTag(timeAge, time.Now().Add(-age), ageWords(l, now), minimum)
 }
 
 // locks answers GET /locks.
@@ -142,7 +180,7 @@ func (s *Server) locks(w http.ResponseWriter, r *http.Request, who users.User) e
 	}
 	targets := s.deps.Targets.Targets()
 	data := locksData{
-		Rows: lockRows(page.Rows, len(targets) > 1), Total: page.Total, Text: inertTyped(filter.Text), targetHealth: healthOf(targets),
+		Rows: lockTableOf(lockRows(page.Rows, len(targets) > 1)), Total: page.Total, Text: inertTyped(filter.Text), targetHealth: healthOf(targets),
 		Filtered: filter.Target+filter.Class+filter.Library+filter.State+filter.Text != "",
 	}
 	data.limitTo(filter.Target)

@@ -1,9 +1,12 @@
 package console
 
 import (
+	"cmp"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
+	"time"
 
 	"github.com/locksteward/locksteward"
 	"github.com/locksteward/locksteward/api"
@@ -12,17 +15,19 @@ import (
 
 // Bounds of the page: it stays within 100 KB, the others have the rest.
 const (
-	pageFindings = 15
-	pageOldest   = 10
-	pageWaiting  = 10
+	pageCards   = 8
+	pageOldest  = 10
+	pageWaiting = 10
 )
 
 // overviewData is what needs a person now.
 type overviewData struct {
 	Pause    api.ReleasePause
-	Findings []findingRow // findings that are notified
+	Findings []findingCard // findings that are notified
 	// Explained are what is inhibited by these.
-	Explained []findingRow
+	Explained []findingCard
+	// Inhibited counts the findings of Explained.
+	Inhibited int
 	Notified  int // findings that are notified
 	Critical  int
 	MoreNow   int
@@ -31,10 +36,16 @@ type overviewData struct {
 	// Elsewhere counts findings that are pending or for information.
 	Elsewhere int
 	Waiting   []requestRow
+	// Strips are the last hour and the last day; NoStrips is why there are none.
+	Strips   []strip
+	NoStrips string
 	targetHealth
-	Oldest   []lockRow
-	AllLocks int
-	NoTTL    int
+	States     []targetState
+	MoreStates int
+	Paces      bool // the pace of some target is known
+	Oldest     lockTable
+	AllLocks   int
+	NoTTL      int
 }
 
 // Quiet says that nothing needs a person and that this can be known.
@@ -49,6 +60,16 @@ type findingRow struct {
 	By string
 	// Silence mutes it; nil for none.
 	Silence *api.Silence
+	// Action is what its card offers to do; empty for nothing.
+	Action cardAction
+}
+
+// Why is why the rule says so, in one line.
+func (f findingRow) Why() locksteward.Message {
+	if len(f.Evidence) > 0 {
+		return f.Evidence[0]
+	}
+	return f.Cause
 }
 
 // overview answers GET /.
@@ -60,13 +81,16 @@ func (s *Server) overview(w http.ResponseWriter, r *http.Request, who users.User
 	findings := s.deps.Findings.Findings()
 	sortFindings(findings)
 	findings, data.Silenced = s.unsilenced(findings)
+	v := s.view(r, who, pageSpec{})
 	data.now(findings)
+	act, titles := s.actionsFor(r, v), s.titles(v.Lang)
+	data.Findings, data.Explained = act.complete(data.Findings, titles), act.complete(data.Explained, titles)
 	data.targetHealth = healthOf(s.deps.Targets.Targets())
 	oldest, err := s.deps.Locks.ListLocks(LockFilter{Sort: "age", Limit: pageOldest})
 	if err != nil {
 		return fmt.Errorf("list locks: %w", err)
 	}
-	data.Oldest, data.AllLocks = lockRows(oldest.Rows, len(data.Targets) > 1), oldest.Total
+	data.Oldest, data.AllLocks = lockTableOf(lockRows(oldest.Rows, len(data.Targets) > 1)), oldest.Total
 	endless, err := s.deps.Locks.ListLocks(LockFilter{State: "no-ttl", Limit: 1})
 	if err != nil {
 		return fmt.Errorf("list locks: %w", err)
@@ -75,8 +99,70 @@ func (s *Server) overview(w http.ResponseWriter, r *http.Request, who users.User
 	if data.Waiting, err = s.waiting(r); err != nil {
 		return err
 	}
+	data.Strips, data.NoStrips = s.activity(r, time.Now())
+	data.states()
 	data.Pause = s.deps.ReleasePause.ReleasePause()
 	return s.show(w, r, who, pageSpec{name: "overview", section: "/", title: "Overview", data: data})
+}
+
+// pageTargets is how many targets the page lists.
+const pageTargets = 12
+
+// targetState is how a target is read, in a line.
+type targetState struct {
+	api.Target
+	Word, Tone string
+	Pace       string
+}
+
+// states fills in how each target is read, those that need a person first.
+func (d *overviewData) states() {
+	rank := map[string]int{"down": 0, "not read yet": 1, "incomplete": 2, "paused": 3}
+	for _, t := range d.Targets {
+		row := targetState{Target: t, Word: "up", Tone: "good", Pace: paceWords(t.Budget)}
+		switch {
+		case t.Beginning():
+			row.Word, row.Tone = "not read yet", "warning"
+		case !t.Up:
+			row.Word, row.Tone = "down", "critical"
+		case t.Paused != nil:
+			row.Word, row.Tone = "paused", "warning"
+		case t.LastSweep == nil || !t.LastSweep.Complete:
+			row.Word, row.Tone = "incomplete", "warning"
+		}
+		d.Paces = d.Paces || row.Pace != ""
+		d.States = append(d.States, row)
+	}
+	order := func(t targetState) int {
+		if n, ok := rank[t.Word]; ok {
+			return n
+		}
+		return len(rank)
+	}
+	slices.SortStableFunc(d.States, func(a, b targetState) int { return cmp.Compare(order(a), order(b)) })
+	if len(d.States) > pageTargets {
+		d.MoreStates = len(d.States) - pageTargets
+		d.States = d.States[:pageTargets]
+	}
+}
+
+// paceWords says which share of its servers' time a sweep takes; "" if that is not known.
+func paceWords(b *api.Budget) string {
+	if b == nil || len(b.Servers) == 0 {
+		return ""
+	}
+	least, most := b.Servers[0].Share, b.Servers[0].Share
+	for _, p := range b.Servers {
+		least, most = min(least, p.Share), max(most, p.Share)
+	}
+	words := percent(most) + " of its server"
+	if len(b.Servers) > 1 {
+		words = percent(most) + " of each of " + plural(len(b.Servers), "server")
+	}
+	if percent(least) != percent(most) {
+		words = percent(least) + " to " + words
+	}
+	return words
 }
 
 // waiting are the requests that wait for a decision, the first to expire first,
@@ -107,8 +193,8 @@ func (s *Server) waiting(r *http.Request) ([]requestRow, error) {
 // now picks what needs a person: first what is notified, then what that
 // explains.
 func (d *overviewData) now(findings []locksteward.Finding) {
-	rows := findingRows(findings)
-	for _, row := range rows {
+	var rows, explained []findingRow
+	for _, row := range findingRows(findings) {
 		switch {
 		case row.Status != locksteward.StatusFiring || row.Severity < locksteward.SeverityWarning:
 			d.Elsewhere++
@@ -119,15 +205,21 @@ func (d *overviewData) now(findings []locksteward.Finding) {
 				d.Critical++
 			}
 		}
-		list := &d.Findings
 		if row.InhibitedBy != "" {
-			list = &d.Explained
+			explained = append(explained, row)
+		} else {
+			rows = append(rows, row)
 		}
-		if len(d.Findings)+len(d.Explained) == pageFindings {
-			d.MoreNow++
-			continue
+	}
+	d.Inhibited = len(explained)
+	d.Findings = cardsOf(rows)
+	d.Explained = cardsOf(explained)
+	for _, list := range []*[]findingCard{&d.Findings, &d.Explained} {
+		for len(*list) > pageCards {
+			last := len(*list) - 1
+			d.MoreNow += (*list)[last].Count
+			*list = (*list)[:last]
 		}
-		*list = append(*list, row)
 	}
 }
 

@@ -85,7 +85,7 @@ func TestSignInAndOut(t *testing.T) {
 	if strings.Contains(cookie, "Secure") || strings.Contains(cookie, "Domain") || strings.Contains(cookie, "Max-Age") || strings.Contains(cookie, "Expires") {
 		t.Errorf("the cookie is %q", cookie)
 	}
-	if a := b.askAll(w, "GET", "/locks?target=orders", nil, true); a.status != http.StatusOK || !strings.Contains(a.body, "signed in as <b>viewer</b>") {
+	if a := b.askAll(w, "GET", "/locks?target=orders", nil, true); a.status != http.StatusOK || !strings.Contains(a.body, "signed in as </span><b>viewer</b>") {
 		t.Errorf("the page: status %d", a.status)
 	}
 	if a := b.askAll(w, "GET", "/api/v1/locks", nil, false); a.status != http.StatusOK {
@@ -303,7 +303,7 @@ func TestSignInAtAProvider(t *testing.T) {
 	if !strings.Contains(cookies, "SameSite=Strict") || !strings.Contains(cookies, "locksteward-oidc=; Path=/; Max-Age=0") {
 		t.Errorf("cookies %s", cookies)
 	}
-	if a := b.askAll(w, "GET", "/requests", nil, true); a.status != http.StatusOK || !strings.Contains(a.body, "signed in as <b>ana@example.org</b>") {
+	if a := b.askAll(w, "GET", "/requests", nil, true); a.status != http.StatusOK || !strings.Contains(a.body, "signed in as </span><b>ana@example.org</b>") {
 		t.Errorf("status %d: %s", a.status, a.body)
 	}
 	// An approver through the provider, who asks for what an approver may.

@@ -83,6 +83,27 @@ func (s *Store) LockEvents(ctx context.Context, target string, db int, key strin
 	return out, nil
 }
 
+// FiredSince returns the events of findings that fired at a time or later (the servers' clock), newest first, at most limit.
+func (s *Store) FiredSince(ctx context.Context, since time.Time, limit int) ([]LockEvent, error) {
+	var out []LockEvent
+	err := s.inRead(ctx, "list fired findings", func(ctx context.Context, q querier) error {
+		// The literal kind selects the index of these events.
+		rows, err := q.query(ctx, `SELECT at, event FROM lock_events WHERE kind = 'firing' AND at >= ? ORDER BY at DESC LIMIT ?`, micros(since), limit)
+		return each(rows, err, func(row rowScanner) error {
+			e := LockEvent{Kind: "firing"}
+			var at int64
+			err := row.Scan(&at, &e.Event)
+			e.At = fromMicros(at)
+			out = append(out, e)
+			return err
+		})
+	})
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // PruneLockEvents deletes events from before a time (the servers' clock), and the oldest
 // beyond most, beginning with those of the kind least. It returns their number.
 func (s *Store) PruneLockEvents(ctx context.Context, before time.Time, most int64, least string) (int64, error) {

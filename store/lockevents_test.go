@@ -66,6 +66,32 @@ func TestLockEventsAreBounded(t *testing.T) {
 	})
 }
 
+// What fired lately is listed for all targets together, newest first.
+func TestFiredSince(t *testing.T) {
+	forEachStore(t, func(t *testing.T, p place) {
+		s := p.open(t)
+		at := time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC)
+		for i, target := range []string{"main", "other"} {
+			var events []store.LockEvent
+			for n := range 20 {
+				when := at.Add(time.Duration(2*n+i) * time.Minute)
+				events = append(events, store.LockEvent{Key: "k", At: when, Kind: "firing", Event: fmt.Sprintf(`{"i":%d}`, 2*n+i)},
+					store.LockEvent{Key: "k", At: when, Kind: "resolved", Event: "{}"}, store.LockEvent{Key: "k", At: when, Kind: "released", Event: "{}"})
+			}
+			if err := s.SaveLockEvents(t.Context(), target, events); err != nil {
+				t.Fatal(err)
+			}
+		}
+		got, err := s.FiredSince(t.Context(), at.Add(10*time.Minute), 100)
+		if err != nil || len(got) != 30 || got[0].Event != `{"i":39}` || got[29].Event != `{"i":10}` || !got[0].At.Equal(at.Add(39*time.Minute)) {
+			t.Errorf("%d events, %v: %+v", len(got), err, got[:min(1, len(got))])
+		}
+		if few, err := s.FiredSince(t.Context(), at, 3); err != nil || len(few) != 3 || few[2].Event != `{"i":37}` {
+			t.Errorf("%+v, %v", few, err)
+		}
+	})
+}
+
 // Events are written under the lease of their target alone.
 func TestLockEventsUnderALease(t *testing.T) {
 	forEachStore(t, func(t *testing.T, p place) {

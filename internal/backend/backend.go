@@ -65,10 +65,13 @@ type Receivers interface {
 }
 
 // Backend serves the console and the API. Make one with [New].
-type Backend struct{ deps Deps }
+type Backend struct {
+	deps  Deps
+	fired fired
+}
 
 // New returns a backend.
-func New(deps Deps) *Backend { return &Backend{deps} }
+func New(deps Deps) *Backend { return &Backend{deps: deps} }
 
 // Console is what the console is made of; reloader and silences are the caller's.
 func (b *Backend) Console(reloader console.Reloader, silences console.Silences) console.Deps {

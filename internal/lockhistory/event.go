@@ -60,7 +60,7 @@ func HoldMissed(r scanner.HistoryRow, at time.Time) Event {
 	})
 }
 
-// FindingChanged returns the event of a change of a finding on a lock.
+// FindingChanged returns the event of a change of a finding; the name of the lock is empty where it is about a class, a host or a server.
 func FindingChanged(t locksteward.Transition) Event {
 	f := t.Finding
 	return event(f.DB, f.Key, t.At, string(f.Status), finding{

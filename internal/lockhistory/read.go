@@ -30,6 +30,18 @@ func Events(rows []store.LockEvent, requests []locksteward.Request) []api.LockEv
 	return out
 }
 
+// Fired returns the findings that fired, of the rows of the store. A row that cannot be read is left out.
+func Fired(rows []store.LockEvent) []api.LockEvent {
+	out := make([]api.LockEvent, 0, len(rows))
+	for _, row := range rows {
+		var f finding
+		if json.Unmarshal([]byte(row.Event), &f) == nil && f.Rule != "" {
+			out = append(out, api.LockEvent{At: milli(row.At), Kind: row.Kind, Rule: f.Rule, Severity: f.Severity})
+		}
+	}
+	return out
+}
+
 // Current returns the events of a hold that has not ended, newest first.
 func Current(l locksteward.Lock) []api.LockEvent {
 	h := hold{Digest: l.TokenDigest, Holder: api.NewHolder(l.Holder)}

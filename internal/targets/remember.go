@@ -59,11 +59,9 @@ func (w *Watched) found(transitions []locksteward.Transition) {
 	w.deps.Executions.explain(transitions, time.Now())
 	var events []lockhistory.Event
 	for _, t := range transitions {
-		f := t.Finding
-		if f.Key == "" {
-			continue
+		if t.Finding.Key != "" {
+			w.memories.mark(t.Finding)
 		}
-		w.memories.mark(f)
 		events = append(events, lockhistory.FindingChanged(t))
 	}
 	w.deps.History.Enqueue(w.target.Name, events...)

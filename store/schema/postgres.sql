@@ -154,6 +154,8 @@ CREATE TABLE lock_events (
 
 CREATE INDEX lock_events_key ON lock_events (target, db, lock_key, n);
 CREATE INDEX lock_events_at ON lock_events (at);
+-- What fired lately, on any lock.
+CREATE INDEX lock_events_fired ON lock_events (at) WHERE kind = 'firing';
 
 -- Messages to receivers in the order of commits. Times are of the database's clock. A claim
 -- is one sender's until claimed_until. A message is at least as urgent (higher is sent

@@ -29,12 +29,25 @@ func TestEveryPage(t *testing.T) {
 	ana.await("location.pathname.startsWith('/requests/r-')")
 	pages := everyPage(kim)
 	pages["request"] = js[string](ana, "location.pathname")
+	own := map[string]string{}
+	for name, path := range pages {
+		if strings.HasPrefix(name, "lock") {
+			own[name] = path
+			delete(pages, name)
+		}
+	}
+	checkPages(t, kim, pages)
+	checkPages(t, ana, own)
+	if kim.dialogs.Load()+ana.dialogs.Load() > 0 {
+		t.Error("a page opened a dialog")
+	}
+}
+
+// checkPages looks at pages, by name, in every width and colour scheme.
+func checkPages(t *testing.T, b *tab, pages map[string]string) {
+	t.Helper()
 	for _, name := range slices.Sorted(maps.Keys(pages)) {
 		path := pages[name]
-		b := kim
-		if strings.HasPrefix(name, "lock") {
-			b = ana
-		}
 		b.size(1280, 900, false)
 		b.scheme("light")
 		b.visit(path)
@@ -49,23 +62,49 @@ func TestEveryPage(t *testing.T) {
 			t.Errorf("%s: the id %s stands twice", path, ids)
 		}
 		checkNames(b, path)
-		for _, width := range []int64{1000, 780, 320} { // the last is the least that a phone has
-			b.size(width, 740, width == 320)
+		checkAxe(b, path, axeAll)
+		for _, width := range []int64{1000, 780, 390, 320} { // the last is the least that a phone has
+			b.size(width, 844, width < 400)
 			b.await(fmt.Sprint("innerWidth === ", width))
 			if over := js[string](b, tooWide); over != "" {
 				t.Errorf("%s, %d wide: %s is cut off or scrolls sideways", path, width, over)
 			}
+			if width == 390 {
+				b.shot(name + "-phone")
+			}
 		}
-		b.shot(name + "-phone")
 		b.size(1280, 900, false)
 		b.scheme("dark")
 		if light := js[string](b, "getComputedStyle(document.body).backgroundColor"); !strings.HasPrefix(light, "rgb(1") {
 			t.Errorf("%s: the background in the dark is %s", path, light)
 		}
+		checkAxe(b, path+" in the dark", axeColours)
 		b.shot(name + "-dark")
+		b.size(390, 844, true)
+		b.shot(name + "-phone-dark")
 	}
-	if kim.dialogs.Load()+ana.dialogs.Load() > 0 {
-		t.Error("a page opened a dialog")
+}
+
+// What is known of a lock and the form that requests its release are on its first screen, on a phone, too, and on the screen of whoever
+// may only read, too.
+func TestFirstScreenOfALock(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, scene)
+	ana, vi := s.as("ana"), s.as("vi")
+	const path = "/locks/one?target=main&key=lock:order:42"
+	ana.visit(path)
+	ana.await("document.querySelectorAll('#holder ul.plain li').length === 3")
+	vi.visit(path)
+	for _, size := range [][2]int64{{1280, 900}, {390, 844}} {
+		for b, last := range map[*tab]string{ana: "main button[value=request]", vi: "#release .notice"} {
+			b.size(size[0], size[1], size[0] < 400)
+			b.await(fmt.Sprint("innerWidth === ", size[0]))
+			for _, what := range []string{"main h1", "#holder .facts", "#holder .timeline", last} {
+				if end := js[float64](b, "document.querySelector("+quoted(what)+").getBoundingClientRect().bottom + scrollY"); end > float64(size[1]) {
+					t.Errorf("%d wide: %s ends at %.0f, below the first screen", size[0], what, end)
+				}
+			}
+		}
 	}
 }
 
@@ -129,8 +168,14 @@ func TestPagesOfManyLocks(t *testing.T) {
 	b := s.as("vi")
 	b.visit("/locks")
 	b.awaitFor(within+time.Duration(*many)*time.Millisecond, "document.body.innerText.includes("+quoted(fmt.Sprintf("of %d locks", *many))+")")
-	for _, path := range []string{"/", "/locks", "/locks?q=99", "/locks?sort=key", "/locks?state=firing", "/findings", "/graph", "/requests", "/rules", "/targets", "/locks/one?target=main&key=lock:bulk:7"} {
+	for _, path := range []string{"/", "/locks", "/locks?q=99", "/locks?sort=key", "/locks?state=firing", "/findings", "/graph", "/requests", "/audit", "/rules", "/targets", "/locks/one?target=main&key=lock:bulk:7"} {
 		b.visit(path)
+		b.await("performance.getEntriesByName('first-contentful-paint').length === 1")
+		b.do(chromedp.Evaluate[chromedp.Void](`window.times = null; (async () => { const out = []; for (let i = 0; i < 100; i++) { const t = performance.now(); await (await fetch(location.href, {cache: "no-store"})).text(); out.push(performance.now() - t); }
+			window.times = out.sort((a, b) => a - b); })(), undefined`))
+		b.await("window.times !== null")
+		t.Logf("%s: of 100 loads the median took %.1f ms, the 99th %.1f ms; first paint of content after %.0f ms", path, js[float64](b, "window.times[49]"), js[float64](b, "window.times[98]"),
+			js[float64](b, "performance.getEntriesByName('first-contentful-paint')[0].startTime"))
 		size, took := js[int](b, "performance.getEntriesByType('navigation')[0].decodedBodySize"), js[float64](b, "(e => e.responseStart - e.requestStart)(performance.getEntriesByType('navigation')[0])")
 		t.Logf("%s: %d bytes, first byte after %.0f ms", path, size, took)
 		if size > 100<<10 || size == 0 {

@@ -82,17 +82,25 @@ func TestKeyboard(t *testing.T) {
 	s := newStage(t, func(s *stage) { s.set(key, token) })
 	path := s.ask(s.as("ana"), "key="+key)
 	bo := s.as("bo")
+	bo.within = 3 * within
 	bo.visit(path)
-	bo.do(chromedp.KeyEvent(kb.Tab))
-	if js[string](bo, "document.activeElement.textContent") != "Skip to content" {
-		t.Error("the first thing is not the way to the content")
+	bo.await("document.readyState === 'complete' && document.hasFocus() && document.getElementById('live').textContent === 'live'")
+	// press presses Tab and waits until the focus has moved.
+	press := func() {
+		t.Helper()
+		bo.do(chromedp.Evaluate[chromedp.Void]("window.before = document.activeElement"), chromedp.KeyEvent(kb.Tab))
+		bo.await("document.activeElement !== window.before")
+	}
+	press()
+	if text := js[string](bo, "document.activeElement.textContent"); text != "Skip to content" {
+		t.Errorf("the first thing is %q, not the way to the content", text)
 	}
 	bo.do(chromedp.KeyEvent(kb.Enter))
 	bo.await("document.activeElement.id === 'main'")
 	tab := func(to string) {
 		t.Helper()
-		for range 25 {
-			bo.do(chromedp.KeyEvent(kb.Tab))
+		for range 60 {
+			press()
 			if js[bool](bo, "document.activeElement.matches('main *') && getComputedStyle(document.activeElement).outlineStyle === 'none'") {
 				t.Errorf("%s has no visible focus", js[string](bo, "document.activeElement.outerHTML"))
 			}
@@ -237,7 +245,7 @@ func TestTypingSurvivesChanges(t *testing.T) {
 	ana.sees("Request the release")
 	ana.await("document.getElementById('live').textContent === 'live'")
 	ana.fill("reason", "half a sent")
-	ana.do(chromedp.Click(`//main//input[@name="holder_alive"]`), chromedp.Click(`//main//textarea[@name="reason"]`))
+	ana.do(chromedp.Click("#facts summary"), chromedp.Click("#options summary"), chromedp.Click(`//main//input[@name="holder_alive"]`), chromedp.Click(`//main//textarea[@name="reason"]`))
 	ana.do(chromedp.Evaluate[chromedp.Void]("document.querySelector('#verdicts').open = true; document.querySelector('main textarea').setSelectionRange(4, 6)"))
 	const digest = "[...document.querySelectorAll('main .facts div')].find(e => e.innerText.startsWith('Token')).innerText"
 	seen := js[string](ana, digest)

@@ -5,8 +5,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/chromedp/chromedp"
-
 	"github.com/locksteward/locksteward/internal/testkit/testagent"
 	"github.com/locksteward/locksteward/internal/testkit/testredis"
 )
@@ -36,7 +34,7 @@ func TestReplicasAreOneConsole(t *testing.T) {
 	for _, r := range []*testagent.Agent{a, owner, c} {
 		ana.at(r) // with the session that was made at the first one
 		ana.visit("/targets")
-		ana.sees("signed in as ana")
+		ana.seesName("ana")
 		ana.await("document.querySelectorAll('main article.card.good').length === 2")
 		for _, target := range []string{"orders", "stock"} {
 			testredis.Eventually(t, fleetWithin, func() bool {
@@ -46,7 +44,7 @@ func TestReplicasAreOneConsole(t *testing.T) {
 		}
 		ana.shot("targets-at-" + r.Name)
 		ana.visit("/locks")
-		ana.await("[...document.querySelectorAll('main table.locks td[data-label=Key] small')].map(e => e.textContent).sort().join() === 'orders,stock'")
+		ana.await("[...document.querySelectorAll('main table.locks td[data-label=Lock] small')].map(e => e.textContent).sort().join() === 'orders,stock'")
 		ana.visit("/findings?rule=ttl/none")
 		ana.await("[...document.querySelectorAll('main article.card .meta')].map(e => /target (\\w+)/.exec(e.innerText)[1]).sort().join() === 'orders,stock'")
 		ana.visit("/")
@@ -82,7 +80,7 @@ func TestReplicasAreOneConsole(t *testing.T) {
 	}
 
 	// Who signs out at one replica is out at all of them.
-	ana.do(chromedp.Click(`//header//button[normalize-space(.)="Sign out"]`))
+	ana.signOut()
 	ana.sees("Password")
 	ana.at(c)
 	ana.visit("/locks")
@@ -132,7 +130,7 @@ func TestReplicaThatDiesUnderAPage(t *testing.T) {
 		b.await("document.getElementById('live').textContent === 'live'")
 		js[bool](b, watching)
 	}
-	const digest = "[...document.querySelectorAll('main .facts div')].filter(e => e.innerText.startsWith('Token')).map(e => e.innerText).join()"
+	const digest = "[...document.querySelectorAll('main .facts div')].filter(e => e.textContent.startsWith('Token')).map(e => e.textContent).join()"
 	seen := js[string](ana, digest)
 
 	owner.Kill()
@@ -179,7 +177,7 @@ func TestReplicaThatDiesUnderAPage(t *testing.T) {
 
 	vi.at(a)
 	vi.visit("/targets")
-	vi.sees("signed in as vi") // with the session of the replica that died
+	vi.seesName("vi") // with the session of the replica that died
 	vi.await("document.querySelectorAll('main article.card.good').length === 2")
 	if got := vi.replicaOf("stock"); got == owner.Name || got == "" {
 		t.Errorf("stock is worked on by %q", got)

@@ -65,6 +65,6 @@ func everyPage(b *tab) map[string]string {
 		"overview": "/", "findings": "/findings", "finding": fingerprint, "findings-empty": "/findings?rule=none", "finding-gone": "/findings/0123456789abcdef0123456789abcdef",
 		"locks": "/locks", "locks-empty": "/locks?q=nothing+is+called+so", "lock": "/locks/one?target=main&key=lock:order:42", "lock-no-ttl": "/locks/one?target=main&key=lock:invoice:2026-118",
 		"lock-gone": "/locks/one?target=main&key=lock:order:1", "graph": "/graph", "requests": "/requests", "audit": "/audit", "targets": "/targets",
-		"rules": "/rules", "rule": "/rules/ttl/none", "classes": "/classes", "release-pause": "/release-pause", "missing": "/requests/r-none", "wrong": "/locks?colour=red",
+		"rules": "/rules", "rule": "/rules/ttl/none", "classes": "/classes", "release-pause": "/release-pause", "notifications": "/notifications", "missing": "/requests/r-none", "wrong": "/locks?colour=red",
 	}
 }

@@ -63,7 +63,7 @@ func takeIncident(t *testing.T, dir string) {
 		b.size(1180, 820, false)
 		b.scheme("light")
 	}
-	ana.await("document.querySelectorAll('main article.card').length >= 5")
+	ana.await("document.querySelectorAll('main article.card').length >= 4")
 	path := s.ask(ana, "key=lock:order:41")
 	bo.visit("/")
 	bo.sees("Releases that wait for a decision")

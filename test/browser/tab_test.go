@@ -197,6 +197,18 @@ func (b *tab) signIn(name, password string) {
 	b.await("location.pathname === '/' && document.readyState === 'complete'")
 }
 
+// seesName waits until the page says who has signed in.
+func (b *tab) seesName(name string) {
+	b.t.Helper()
+	b.await("document.readyState !== 'loading' && document.querySelector('#me summary').textContent === " + quoted("signed in as "+name))
+}
+
+// signOut leaves by the menu with the person's name.
+func (b *tab) signOut() {
+	b.t.Helper()
+	b.do(chromedp.Click("#me summary"), chromedp.Click(`//header//button[normalize-space(.)="Sign out"]`))
+}
+
 func quoted(text string) string {
 	raw, _ := json.Marshal(text) // a string
 	return string(raw)

@@ -11,7 +11,7 @@ import (
 const ZooKeeper Kind = "zookeeper"
 
 var zookeeper = scheme{
-	kind: ZooKeeper, port: "2181", example: "zookeeper://a:2181,b:2181/chroot", encrypted: "zookeeper:// without TLS settings: TLS is not supported",
+	kind: ZooKeeper, port: "2181", example: "zookeeper://a:2181,b:2181/chroot", parameters: []string{"admin_port"}, encrypted: "zookeeper:// without TLS settings: TLS is not supported",
 	open: func(l source.Login, o Options) (reader, func() error, error) {
 		s, err := zksource.Open(l, zksource.Options{Digest: o.Digest})
 		if err != nil {

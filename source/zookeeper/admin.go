@@ -17,11 +17,11 @@ const adminTimeout = 2 * time.Second
 // askAdmin asks the admin servers for the addresses of sessions. Without an answer they are
 // not known.
 func (s *Source) askAdmin(ctx context.Context) {
-	if len(s.admin) == 0 {
+	if len(s.client.spec.admin) == 0 {
 		return
 	}
 	addrs := map[int64]string{}
-	for _, url := range s.admin {
+	for _, url := range s.client.spec.admin {
 		_ = connections(ctx, url, addrs) // [Source.Check] tells of it
 	}
 	s.mu.Lock()

@@ -34,9 +34,12 @@ type spec struct {
 	servers []string // host:port
 	chroot  string   // "" or a path
 	user    string
+	// admin are the URLs of the servers' admin servers, which say from where a session's client
+	// is connected; none unless admin_port is given.
+	admin []string
 }
 
-// parseURL reads zookeeper://[user@]host[:port],…[/chroot].
+// parseURL reads zookeeper://[user@]host[:port],…[/chroot][?admin_port=8080].
 func parseURL(raw string) (spec, error) {
 	fail := func(what string) (spec, error) {
 		return spec{}, fmt.Errorf("url: %s; write zookeeper://host1:2181,host2:2181 with /chroot behind it if there is one: %w", what, locksteward.ErrInvalid)
@@ -45,8 +48,22 @@ func parseURL(raw string) (spec, error) {
 	if !ok {
 		return fail("must begin with zookeeper://")
 	}
-	if strings.ContainsAny(rest, "?#") {
-		return fail("must have no ? and no #")
+	rest, query, _ := strings.Cut(rest, "?")
+	if strings.Contains(rest, "#") {
+		return fail("must have no #")
+	}
+	values, err := url.ParseQuery(query)
+	if err != nil {
+		return fail("what follows ? is not admin_port=PORT")
+	}
+	for key := range values {
+		if key != "admin_port" {
+			return fail(fmt.Sprintf("parameter %q is not known, only admin_port is", key))
+		}
+	}
+	admin := values.Get("admin_port")
+	if n, err := strconv.ParseUint(admin, 10, 16); values.Has("admin_port") && (err != nil || n == 0) {
+		return fail(fmt.Sprintf("admin_port=%q is no port, the usual one is 8080", admin))
 	}
 	var s spec
 	hosts, path, _ := strings.Cut(rest, "/")
@@ -69,8 +86,11 @@ func parseURL(raw string) (spec, error) {
 			return fail(fmt.Sprintf("%q is no host and port", host))
 		}
 		s.servers = append(s.servers, net.JoinHostPort(name, port))
+		if admin != "" {
+			s.admin = append(s.admin, "http://"+net.JoinHostPort(name, admin))
+		}
 	}
-	path, err := url.PathUnescape(strings.TrimRight(path, "/"))
+	path, err = url.PathUnescape(strings.TrimRight(path, "/"))
 	if err != nil {
 		return fail("the chroot is not escaped as in a URL")
 	}

@@ -91,7 +91,7 @@ func (s *Source) Check(ctx context.Context) []Check {
 		return append(out, Check{Name: "session", Found: s.Explain(err), Todo: "see the servers' logs; without a session nothing is seen"})
 	}
 	out = append(out, Check{Name: "session", OK: true, Found: "a server serves us"}, s.checkDirectories(ctx))
-	for _, admin := range s.admin {
+	for _, admin := range s.client.spec.admin {
 		c := Check{Name: "admin", OK: true, Found: admin + " tells the addresses of sessions"}
 		if err := connections(ctx, admin, map[int64]string{}); err != nil {
 			c = Check{Name: "admin", Found: err.Error(), Todo: "open the admin server to the agent; without it the addresses of sessions are not seen, all else is"}

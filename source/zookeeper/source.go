@@ -27,16 +27,12 @@ type Options struct {
 	// Timeout is how long a request may take, and half the time that our session outlives its
 	// connection; 0 is [DefaultTimeout].
 	Timeout time.Duration
-	// Admin are the URLs of the servers' admin servers, such as http://zk1:8080, where the
-	// addresses of sessions are asked for; none is not at all.
-	Admin []string
 }
 
 // Source reads the locks of one ZooKeeper ensemble.
 type Source struct {
 	client *client
 	digest locksteward.DigestKey
-	admin  []string
 	host   source.Host
 	index  index
 
@@ -63,7 +59,7 @@ var _ source.Source = (*Source)(nil)
 // It does no I/O; a session begins when it is needed, and ends with [Source.Close].
 func Open(login source.Login, opts Options) (*Source, error) {
 	s := &Source{
-		digest: opts.Digest, admin: opts.Admin, index: newIndex(), classes: &class.Set{}, addrs: map[int64]string{},
+		digest: opts.Digest, index: newIndex(), classes: &class.Set{}, addrs: map[int64]string{},
 		stats: source.Stats{Pace: map[string]pace.State{}}, tried: make(chan struct{}), dirty: map[string]bool{}, wanted: map[string]bool{}, wake: make(chan struct{}, 1),
 	}
 	s.plan = newPlan(s.classes)

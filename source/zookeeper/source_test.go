@@ -26,7 +26,9 @@ func TestURL(t *testing.T) {
 		"zookeeper://h:port":               "is no host and port",
 		"zookeeper://h,,g":                 "is no host and port",
 		"zookeeper://u:secret@h":           "must have no password",
-		"zookeeper://h?x=y":                "no ?",
+		"zookeeper://h?x=y":                `parameter "x" is not known`,
+		"zookeeper://h?admin_port=0":       "admin_port=\"0\" is no port",
+		"zookeeper://h?admin_port=8080":    "",
 		"zookeeper://%zz@h":                "not escaped",
 		"zookeeper://h/%zz":                "not escaped",
 		"zookeeper://h":                    "",
@@ -249,7 +251,7 @@ func TestAdminServer(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, testzk.Start(t, testzk.Admin), "/locks/*")
 	w.create(curatorNode("/locks/a"), "", zk.FlagEphemeralSequential)
-	src := open(t, source.Login{URL: "zookeeper://" + w.server.Addr() + w.root}, zksource.Options{Admin: []string{w.server.Admin() + "/"}})
+	src := open(t, source.Login{URL: "zookeeper://" + w.server.Addr() + w.root + "?admin_port=" + w.server.Admin()[strings.LastIndexByte(w.server.Admin(), ':')+1:]}, zksource.Options{})
 	w.src, w.scanner = src, scan(t, src, "/locks/*")
 	if l := w.one(); l.Session == nil || l.Session.Addr != "127.0.0.1" {
 		t.Errorf("session %+v", l.Session)
@@ -259,7 +261,7 @@ func TestAdminServer(t *testing.T) {
 			t.Errorf("check %+v", c)
 		}
 	}
-	closed := open(t, source.Login{URL: "zookeeper://" + w.server.Addr() + w.root}, zksource.Options{Admin: []string{"http://127.0.0.1:1"}})
+	closed := open(t, source.Login{URL: "zookeeper://" + w.server.Addr() + w.root + "?admin_port=1"}, zksource.Options{})
 	w.src, w.scanner = closed, scan(t, closed, "/locks/*")
 	if l := w.one(); l.Session == nil || l.Session.Addr != "" {
 		t.Errorf("session %+v", l.Session)

@@ -16,7 +16,7 @@ func found(key string, severity locksteward.Severity, status locksteward.Status)
 	f := locksteward.Finding{
 		Rule: "ttl/none", Severity: severity, Risk: locksteward.RiskDeadlock, Status: status,
 		Target: "redis", Class: "orders", Key: key, Library: "redsync",
-		Summary: locksteward.Literal("lock "+key+" has no expiry", "锁 "+key+" 没有过期时间"),
+		Summary: locksteward.Literal(key+" has no expiry", "锁 "+key+" 没有过期时间"),
 		Evidence: []locksteward.Message{
 			locksteward.Literal("PTTL is -1 in two looks", "两次查看 PTTL 均为 -1"),
 			locksteward.Literal("app checkout, host web-7, pid 4711", "应用 checkout，主机 web-7，pid 4711"),

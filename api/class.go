@@ -6,7 +6,7 @@ type Class struct {
 	Class string   `json:"class"`
 	Match []string `json:"match"`
 	// Matched is whether a lock of the class was seen since the agent's start; null while that
-	// is not known. A pattern that matches nothing may be misspelt.
+	// is not known, and of replicas. A pattern that matches nothing may be misspelt.
 	Matched    *bool  `json:"matched"`
 	Team       string `json:"team"`
 	RunbookURL string `json:"runbook_url"`

@@ -121,7 +121,8 @@ func (b *Backend) Classes() []api.Class {
 	out := make([]api.Class, 0, len(all))
 	for _, c := range all {
 		v := classView(c)
-		if matched, ok := b.deps.Matched(c.Name); ok && len(c.Match) > 0 {
+		// Of replicas none knows the locks of all targets.
+		if matched, ok := b.deps.Matched(c.Name); ok && len(c.Match) > 0 && b.deps.Member == nil {
 			v.Matched = &matched
 		}
 		out = append(out, v)

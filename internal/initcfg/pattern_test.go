@@ -49,7 +49,7 @@ func TestPatterns(t *testing.T) {
 		{"the longer name first", []string{"lock:order:42", "lock:order:42:items"}, []string{"order-items lock:order:*:items", "order lock:order:*"}, nil},
 		{"no constant part", []string{"3f2b8c1e-9d1a-4b6e-8f0a-1c2d3e4f5a6b", "42"}, nil, []string{"3f2b8c1e-9d1a-4b6e-8f0a-1c2d3e4f5a6b", "42"}},
 		{"glob characters", []string{"lock:[a]*?\\:7"}, []string{`a lock:\[a]\*\?\\:*`}, nil},
-		{"bytes that are no text", []string{"lock:\xff\xfe:7"}, []string{"lock:??:*"}, nil},
+		{"bytes that are no text", []string{"lock:\xff\xfe:7"}, []string{"lock lock:??:*"}, nil},
 		{"what a configuration would replace", []string{"lock:${HOME}:7"}, []string{"home lock:?{HOME}:*"}, nil},
 		{"the same word twice", []string{"order:lock:1", "lock:order:1"}, []string{"order lock:order:*", "order-2 order:lock:*"}, nil},
 		{"default is taken", []string{"lock:default:1"}, []string{"default-2 lock:default:*"}, nil},

@@ -22,8 +22,7 @@ func TestDeadlockOfTwoSessions(t *testing.T) {
 	}
 	a.do("SELECT pg_advisory_lock(1)")
 	b.do("SELECT pg_advisory_lock(2)")
-	a.later("SELECT pg_advisory_lock(2)")
-	b.later("SELECT pg_advisory_lock(1)")
+	ends := []<-chan error{a.later("SELECT pg_advisory_lock(2)"), b.later("SELECT pg_advisory_lock(1)")}
 	eventually(t, admin, "SELECT count(*) = 2 FROM pg_locks WHERE locktype = 'advisory' AND NOT granted")
 
 	set, err := class.NewSet(nil)
@@ -47,7 +46,9 @@ func TestDeadlockOfTwoSessions(t *testing.T) {
 		}
 	}
 	must(t, admin, fmt.Sprintf("SELECT pg_terminate_backend(%d)", b.pid))
-	eventually(t, admin, "SELECT count(*) = 0 FROM pg_locks WHERE locktype = 'advisory' AND NOT granted")
+	for _, end := range ends {
+		<-end // one has its lock, the other's session has ended
+	}
 	e.Evaluate(sweep(t, s))
 	if _, cycles := e.Waits("t"); len(cycles) != 0 {
 		t.Errorf("after one has gone: %+v", cycles)

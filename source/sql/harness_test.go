@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -152,6 +153,9 @@ func freeze(t testing.TB, r source.Releaser, id, name string) (locksteward.Reque
 	req.Evidence = seen.Now
 	return req, seen
 }
+
+// rid is the id of a request: of different tests on one server, which has one name for each id.
+func rid(t testing.TB, n int) string { return fmt.Sprintf("%s-%d", t.Name(), n) }
 
 // frozen is a request for the release of a lock as a scanner saw it.
 func frozen(id string, l *locksteward.Lock) locksteward.Request {

@@ -133,7 +133,7 @@ func TestLockedTableInMariaDB(t *testing.T) {
 
 	migration := connectMySQL(t, db)
 	must(t, migration.conn, "BEGIN; SELECT * FROM knex_migrations_lock FOR UPDATE")
-	if out, err := r.Release(t.Context(), frozen("r-1", l)); err != nil || out.State != locksteward.RequestFailed || !strings.Contains(out.Reason, "locked by somebody else") {
+	if out, err := r.Release(t.Context(), frozen(rid(t, 1), l)); err != nil || out.State != locksteward.RequestFailed || !strings.Contains(out.Reason, "locked by somebody else") {
 		t.Errorf("a locked row: %+v, %v", out, err)
 	}
 	must(t, migration.conn, "COMMIT; LOCK TABLES knex_migrations_lock WRITE")
@@ -143,7 +143,7 @@ func TestLockedTableInMariaDB(t *testing.T) {
 	}
 	must(t, migration.conn, "UNLOCK TABLES")
 	sweep(t, s)
-	if out, err := r.Release(t.Context(), frozen("r-2", l)); err != nil || out.State != locksteward.RequestReleased {
+	if out, err := r.Release(t.Context(), frozen(rid(t, 2), l)); err != nil || out.State != locksteward.RequestReleased {
 		t.Errorf("once it is free: %+v, %v", out, err)
 	}
 }
@@ -226,7 +226,7 @@ func TestReadOnlyMariaDB(t *testing.T) {
 		t.Error(err)
 	}
 	must(t, db, "SET GLOBAL read_only = 0")
-	if out, err := r.Release(t.Context(), frozen("r-2", find(got.Locks, "getlock:job"))); err != nil || out.State != locksteward.RequestReleased {
+	if out, err := r.Release(t.Context(), frozen(rid(t, 2), find(got.Locks, "getlock:job"))); err != nil || out.State != locksteward.RequestReleased {
 		t.Errorf("release %+v, %v", out, err)
 	}
 }
@@ -315,26 +315,26 @@ func TestLostAnswerOfMariaDB(t *testing.T) {
 	l := find(sweep(t, s).Locks, myName(dsn)+".DATABASECHANGELOGLOCK:1")
 	r := releaser(t, dsn, sqlsource.Options{Digest: digest})
 	earlier := connectMySQL(t, db)
-	earlier.take(sqlsource.RequestName("r-1"))
-	if out, err := r.Resolve(t.Context(), frozen("r-1", l)); err == nil || !strings.Contains(err.Error(), "still runs") {
+	earlier.take(sqlsource.RequestName(rid(t, 1)))
+	if out, err := r.Resolve(t.Context(), frozen(rid(t, 1), l)); err == nil || !strings.Contains(err.Error(), "still runs") {
 		t.Errorf("resolved as %+v, %v", out, err)
 	}
 	if got := sweep(t, s); len(got.Locks) != 1 {
 		t.Errorf("locks of our own are shown: %+v", got.Locks)
 	}
-	if out, err := releaser(t, dsn, sqlsource.Options{Digest: digest}).Release(t.Context(), frozen("r-1", l)); err == nil {
+	if out, err := releaser(t, dsn, sqlsource.Options{Digest: digest}).Release(t.Context(), frozen(rid(t, 1), l)); err == nil {
 		t.Errorf("released beside another connection: %+v", out)
 	}
 	must(t, earlier.conn, "DO RELEASE_ALL_LOCKS()")
-	r.Lose("r-1", "")
+	r.Lose(rid(t, 1), "")
 	for range 2 {
-		if out, err := r.Resolve(t.Context(), frozen("r-1", l)); err != nil || out.State != locksteward.RequestFailed {
+		if out, err := r.Resolve(t.Context(), frozen(rid(t, 1), l)); err != nil || out.State != locksteward.RequestFailed {
 			t.Errorf("resolved as %+v, %v", out, err)
 		}
 	}
 	must(t, db, "UPDATE DATABASECHANGELOGLOCK SET LOCKEDBY = 'next'")
-	r.Lose("r-2", "")
-	if out, err := r.Resolve(t.Context(), frozen("r-2", l)); err != nil || out.State != locksteward.RequestUnknown {
+	r.Lose(rid(t, 2), "")
+	if out, err := r.Resolve(t.Context(), frozen(rid(t, 2), l)); err != nil || out.State != locksteward.RequestUnknown {
 		t.Errorf("resolved as %+v, %v", out, err)
 	}
 }
@@ -423,7 +423,7 @@ func rightsAreEnough(t *testing.T, server *testmariadb.Server) {
 	if bad := failed(releaser(t, reader, opts).Check(t.Context())); len(bad) != 5 {
 		t.Errorf("the reader may release but for %q", bad)
 	}
-	if out, err := releaser(t, reader, opts).Release(t.Context(), frozen("r-0", find(got.Locks, "getlock:job"))); err != nil || out.State != locksteward.RequestFailed || !strings.Contains(out.Reason, "locksteward acl") {
+	if out, err := releaser(t, reader, opts).Release(t.Context(), frozen(rid(t, 0), find(got.Locks, "getlock:job"))); err != nil || out.State != locksteward.RequestFailed || !strings.Contains(out.Reason, "locksteward acl") {
 		t.Errorf("the reader ends a session: %+v, %v", out, err)
 	}
 	for _, l := range got.Locks {

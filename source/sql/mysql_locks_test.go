@@ -118,7 +118,7 @@ func TestUserLockOnAPooledConnection(t *testing.T) {
 			if session == nil || session.User != "root" || session.State != locksteward.SessionIdle || session.StateSince.IsZero() || !slices.Equal(session.Locks, []string{"getlock:nightly"}) {
 				t.Errorf("its session is %+v", session)
 			}
-			if len(got.Waiters) != 1 || got.Waiters[0].Session != fmt.Sprint(next.id) || got.Waiters[0].Since.IsZero() {
+			if len(got.Waiters) != 1 || got.Waiters[0].Session != fmt.Sprintf("t: session %d", next.id) || got.Waiters[0].Since.IsZero() {
 				t.Errorf("waiters %+v", got.Waiters)
 			}
 			if l := find(got.Locks, "getlock:nightly"); l == nil || l.Class != "jobs" || len(got.Locks) != 2 {
@@ -141,7 +141,7 @@ func TestUserLockOnAPooledConnection(t *testing.T) {
 			if limits := r.Limits(seen.Now); !strings.Contains(limits.Decision, "whole database session") || limits.Undo == "" || limits.Release != nil {
 				t.Errorf("limits %+v", limits)
 			}
-			out, err := r.Release(t.Context(), frozen("r-1", l))
+			out, err := r.Release(t.Context(), frozen(rid(t, 1), l))
 			if err != nil || out.State != locksteward.RequestReleased || out.WaitersWoken != 1 {
 				t.Fatalf("release: %+v, %v", out, err)
 			}
@@ -153,7 +153,7 @@ func TestUserLockOnAPooledConnection(t *testing.T) {
 				t.Errorf("after the release: %+v", after.Locks)
 			}
 			// Again, and with the evidence of the hold that has gone: the next one stays.
-			for _, id := range []string{"r-1", "r-2"} {
+			for _, id := range []string{rid(t, 1), rid(t, 2)} {
 				if _, err := r.Release(t.Context(), frozen(id, l)); err != nil {
 					t.Error(err)
 				}
@@ -263,11 +263,11 @@ func TestUserLocksWithoutRights(t *testing.T) {
 		t.Errorf("stranded: %+v", v)
 	}
 	r := releaser(t, asMySQL(t, server.DSN(), "releaser"), sqlsource.Options{Digest: digest})
-	if out, err := r.Release(t.Context(), frozen("r-1", l)); err != nil || out.State != locksteward.RequestFailed || !strings.Contains(out.Reason, "locksteward acl") {
+	if out, err := r.Release(t.Context(), frozen(rid(t, 1), l)); err != nil || out.State != locksteward.RequestFailed || !strings.Contains(out.Reason, "locksteward acl") {
 		t.Errorf("without CONNECTION ADMIN: %+v, %v", out, err)
 	}
 	must(t, db, "GRANT CONNECTION ADMIN ON *.* TO releaser")
-	if out, err := r.Release(t.Context(), frozen("r-2", l)); err != nil || out.State != locksteward.RequestReleased {
+	if out, err := r.Release(t.Context(), frozen(rid(t, 2), l)); err != nil || out.State != locksteward.RequestReleased {
 		t.Errorf("with it: %+v, %v", out, err)
 	}
 }
@@ -303,7 +303,7 @@ func TestSessionOfARestartedServer(t *testing.T) {
 		t.Logf("session %d in place of %d: ids are not compared", again.id, before)
 	}
 	again.take("job")
-	if out, err := r.Release(t.Context(), frozen("r-1", l)); err != nil || out.State != locksteward.RequestChanged {
+	if out, err := r.Release(t.Context(), frozen(rid(t, 1), l)); err != nil || out.State != locksteward.RequestChanged {
 		t.Errorf("release: %+v, %v", out, err)
 	}
 	if err := again.conn.PingContext(t.Context()); err != nil {

@@ -123,7 +123,7 @@ func librariesIn(t *testing.T, database func(testing.TB) string) {
 				t.Errorf("acquired %s, seen at %s", l.Acquired, l.At)
 			}
 			r := releaser(t, dsn, sqlsource.Options{Digest: digest})
-			req := frozen("r-1", l)
+			req := frozen(rid(t, 1), l)
 			if lib.free == "" {
 				if why := r.Limits(req.Evidence).Release; !isRefused(why) {
 					t.Errorf("limits %v", why)
@@ -201,7 +201,7 @@ func TestRowWithoutVersionTakenAgain(t *testing.T) {
 	l := find(sweep(t, s).Locks, myName(dsn)+".DATABASECHANGELOGLOCK:1")
 	must(t, db, "UPDATE DATABASECHANGELOGLOCK SET LOCKGRANTED = LOCKGRANTED + INTERVAL 1 SECOND")
 	r := releaser(t, dsn, sqlsource.Options{Digest: digest})
-	if out, err := r.Release(t.Context(), frozen("r-1", l)); err != nil || out.State != locksteward.RequestChanged || len(out.Differences) == 0 {
+	if out, err := r.Release(t.Context(), frozen(rid(t, 1), l)); err != nil || out.State != locksteward.RequestChanged || len(out.Differences) == 0 {
 		t.Errorf("taken a second later: %+v, %v", out, err)
 	}
 	next := sweep(t, s)
@@ -220,7 +220,7 @@ func TestTableWithoutTransactions(t *testing.T) {
 	must(t, db, "CREATE VIEW shedlock AS SELECT 1 AS name, NOW() AS lock_until, NOW() AS locked_at, 'x' AS locked_by")
 	l := find(sweep(t, s).Locks, myName(dsn)+".knex_migrations_lock:1")
 	r := releaser(t, dsn, sqlsource.Options{Digest: digest})
-	if out, err := r.Release(t.Context(), frozen("r-1", l)); err != nil || out.State != locksteward.RequestFailed || !strings.Contains(out.Reason, "MyISAM") {
+	if out, err := r.Release(t.Context(), frozen(rid(t, 1), l)); err != nil || out.State != locksteward.RequestFailed || !strings.Contains(out.Reason, "MyISAM") {
 		t.Errorf("release %+v, %v", out, err)
 	}
 }

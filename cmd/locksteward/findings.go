@@ -88,8 +88,7 @@ func writeListed(w io.Writer, findings []api.ListedFinding) error {
 			writeAdvice(&b, f.Finding)
 		}
 	}
-	_, err := io.WriteString(w, b.String())
-	return err
+	return writeText(w, b.String())
 }
 
 func findingsAcceptCommand(p *program) *cobra.Command {

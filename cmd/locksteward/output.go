@@ -176,6 +176,12 @@ func writeTable(w io.Writer, header []string, rows [][]string) error {
 	return err
 }
 
+// whole are columns that are never cut: what is copied from them, and what is short.
+var whole = map[string]bool{
+	"ID": true, "SEQ": true, "ENTRY": true, "SUBJECT": true, "AT": true, "CREATED": true, "SINCE": true, "WRITTEN": true, "LAST SWEEP": true,
+	"STATE": true, "TTL": true, "AGE": true,
+}
+
 // fit makes the widest columns narrower until all fit into width; 0 is any. Names of locks
 // are cut last.
 func fit(widths []int, header []string, width int) {
@@ -187,7 +193,7 @@ func fit(widths []int, header []string, width int) {
 		for width > 0 && total > width {
 			widest := -1
 			for i, n := range widths {
-				if name := header[i] == "KEY" || header[i] == "LOCK"; (names || !name) && (widest < 0 || n > widths[widest]) {
+				if name := header[i] == "KEY" || header[i] == "LOCK"; !whole[header[i]] && (names || !name) && (widest < 0 || n > widths[widest]) {
 					widest = i
 				}
 			}

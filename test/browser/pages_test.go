@@ -165,16 +165,21 @@ func TestPagesOfManyLocks(t *testing.T) {
 			}
 		}
 	})
+	loads := 20
+	if *many >= 100_000 { // the figures are wanted
+		loads = 100
+	}
 	b := s.as("vi")
 	b.visit("/locks")
 	b.awaitFor(within+time.Duration(*many)*time.Millisecond, "document.body.innerText.includes("+quoted(fmt.Sprintf("of %d locks", *many))+")")
 	for _, path := range []string{"/", "/locks", "/locks?q=99", "/locks?sort=key", "/locks?state=firing", "/findings", "/graph", "/requests", "/audit", "/rules", "/targets", "/locks/one?target=main&key=lock:bulk:7"} {
 		b.visit(path)
 		b.await("performance.getEntriesByName('first-contentful-paint').length === 1")
-		b.do(chromedp.Evaluate[chromedp.Void](`window.times = null; (async () => { const out = []; for (let i = 0; i < 100; i++) { const t = performance.now(); await (await fetch(location.href, {cache: "no-store"})).text(); out.push(performance.now() - t); }
+		b.do(chromedp.Evaluate[chromedp.Void](`window.times = null; (async () => { const out = []; for (let i = 0; i < ` + itoa(int64(loads)) + `; i++) { const t = performance.now(); await (await fetch(location.href, {cache: "no-store"})).text(); out.push(performance.now() - t); }
 			window.times = out.sort((a, b) => a - b); })(), undefined`))
-		b.await("window.times !== null")
-		t.Logf("%s: of 100 loads the median took %.1f ms, the 99th %.1f ms; first paint of content after %.0f ms", path, js[float64](b, "window.times[49]"), js[float64](b, "window.times[98]"),
+		b.awaitFor(2*time.Minute, "window.times !== null")
+		t.Logf("%s: of %d loads the median took %.1f ms, the slowest but one in a hundred %.1f ms; first paint of content after %.0f ms", path, loads,
+			js[float64](b, fmt.Sprintf("window.times[%d]", loads/2)), js[float64](b, fmt.Sprintf("window.times[%d]", loads-1-loads/100)),
 			js[float64](b, "performance.getEntriesByName('first-contentful-paint')[0].startTime"))
 		size, took := js[int](b, "performance.getEntriesByType('navigation')[0].decodedBodySize"), js[float64](b, "(e => e.responseStart - e.requestStart)(performance.getEntriesByType('navigation')[0])")
 		t.Logf("%s: %d bytes, first byte after %.0f ms", path, size, took)

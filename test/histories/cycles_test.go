@@ -96,7 +96,7 @@ func knots(edges []edge) [][]string {
 	return out
 }
 
-var memberLine = regexp.MustCompile(`^session (\S+) holds lock (\S+) .* and waits for lock (\S+)`)
+var memberLine = regexp.MustCompile(`^session (\S+) holds (\S+) .* and waits for (\S+)`)
 
 // judgeCycles compares the deadlocks that are reported with those that are there.
 func (w *world) judgeCycles(full bool, covers func(key string) bool) {

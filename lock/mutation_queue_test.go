@@ -76,17 +76,18 @@ func TestDeniedWaiterLeavesNothing(t *testing.T) {
 		c := open(t, srv.ClientAs(t, "app", "secret"), lock.Options{})
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error, 1)
+		before := evals(t, admin)
 		go func() {
 			_, err := c.Acquire(ctx, "k", lock.Lease{TTL: time.Minute})
 			done <- err
 		}()
-		before := evals(t, admin)
 		testredis.Eventually(t, 10*time.Second, func() bool { return evals(t, admin) > before }, "it asks")
 		if n := exists(t, admin, queueKey("k"), waiterKey("k")); n != 0 {
 			t.Errorf("%s: %d keys left", rule, n)
 		}
 		cancel()
-		if err := <-done; !errors.Is(err, lock.ErrHeld) && !errors.Is(err, lock.ErrUnknown) {
+		// The reply that says that it is held may come later than the end of ctx.
+		if err := <-done; !errors.Is(err, lock.ErrHeld) && !errors.Is(err, lock.ErrUnknown) && !errors.Is(err, context.Canceled) {
 			t.Errorf("%s: %v", rule, err)
 		}
 	}

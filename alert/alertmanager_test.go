@@ -333,12 +333,12 @@ func TestAlertmanagerSaysNo(t *testing.T) {
 func TestAlertmanagerConfig(t *testing.T) {
 	t.Parallel()
 	err := decode(t, `receivers:
-  - {name: a, alertmanager: {}}
-  - {name: b, alertmanager: {urls: ["http://h", "https://u:s3cr3t@h"], url: "https://h"}}
-  - {name: c, alertmanager: {url: "https://h", username: ann}}
-  - {name: d, alertmanager: {url: "https://h", password_file: /p}}
-  - {name: e, alertmanager: {url: "https://h", username: ann, password_file: /p, token_file: /t, resend: 1ms, resolve_after: 48h}}
-  - {name: f, alertmanager: {url: "https://h", resend: 2m}}
+  - {name: a, kind: alertmanager}
+  - {name: b, kind: alertmanager, urls: ["http://h", "https://u:s3cr3t@h"], url: "https://h"}
+  - {name: c, kind: alertmanager, url: "https://h", username: ann}
+  - {name: d, kind: alertmanager, url: "https://h", password_file: /p}
+  - {name: e, kind: alertmanager, url: "https://h", username: ann, password_file: /p, token_file: /t, resend: 1ms, resolve_after: 48h}
+  - {name: f, kind: alertmanager, url: "https://h", resend: 2m}
 `).Validate()
 	if err == nil {
 		t.Fatal("valid")

@@ -24,8 +24,8 @@ func decode(t *testing.T, text string) Config {
 func TestConfigOfTheDesign(t *testing.T) {
 	t.Parallel()
 	c := decode(t, `receivers:
-  - {name: ops, webhook: {url_file: /run/secrets/hook, secret_files: [/run/secrets/hook-key]}, lang: en}
-  - {name: dev, webhook: {url: "http://127.0.0.1:9/x", allow_private: true, timeout: 2s, max_attempts: 3, max_age: 1h}}
+  - {name: ops, kind: webhook, url_file: /run/secrets/hook, secret_files: [/run/secrets/hook-key], lang: en}
+  - {name: dev, kind: webhook, url: "http://127.0.0.1:9/x", allow_private: true, timeout: 2s, max_attempts: 3, max_age: 1h}
 `)
 	if err := c.Validate(); err != nil {
 		t.Fatal(err)
@@ -55,15 +55,15 @@ first_sweep: maybe
 console_url: "ftp://x"
 receivers:
   - {name: "bad name", lang: fr, match: ["nope=1"], key_names: some, max_findings: 5000, grouping: {by: [severity, key, key], wait: -1s, interval: 48h, repeat: 1s}}
-  - {name: a, webhook: {}}
-  - {name: a, webhook: {url: "https://h/s3cr3t", url_file: f}}
-  - {name: c, webhook: {url: "http://h/s3cr3t"}}
-  - {name: d, webhook: {url: "ftp://h/s3cr3t"}}
-  - {name: e, webhook: {url: "s3cr3t"}}
-  - {name: f, webhook: {url: "https://u:s3cr3t@h/"}}
-  - {name: g, webhook: {url: "https://h/", timeout: 1h, max_attempts: -1, max_age: 1s, secret_files: [""]}}
-  - {name: h, webhook: {url: "https://h/", timeout: 20s, max_age: 1s}}
-  - {name: i, webhook: {url: "https://h/", timeout: 1h, max_age: 200h}}
+  - {name: a, kind: webhook}
+  - {name: a, kind: webhook, url: "https://h/s3cr3t", url_file: f}
+  - {name: c, kind: webhook, url: "http://h/s3cr3t"}
+  - {name: d, kind: webhook, url: "ftp://h/s3cr3t"}
+  - {name: e, kind: webhook, url: "s3cr3t"}
+  - {name: f, kind: webhook, url: "https://u:s3cr3t@h/"}
+  - {name: g, kind: webhook, url: "https://h/", timeout: 1h, max_attempts: -1, max_age: 1s, secret_files: [""]}
+  - {name: h, kind: webhook, url: "https://h/", timeout: 20s, max_age: 1s}
+  - {name: i, kind: webhook, url: "https://h/", timeout: 1h, max_age: 200h}
 `).Validate()
 	if err == nil {
 		t.Fatal("valid")
@@ -111,9 +111,9 @@ receivers:
 func TestNewReportsAllFiles(t *testing.T) {
 	t.Parallel()
 	c := decode(t, `receivers:
-  - {name: a, webhook: {url_file: /nowhere/url, secret_files: [/nowhere/key], ca_file: /nowhere/ca}}
-  - {name: b, webhook: {url_file: `+file(t, "  \n")+`}}
-  - {name: c, webhook: {url_file: `+file(t, "s3cr3t")+`, secret_files: [`+file(t, "whsec_s3cr3t")+`]}}
+  - {name: a, kind: webhook, url_file: /nowhere/url, secret_files: [/nowhere/key], ca_file: /nowhere/ca}
+  - {name: b, kind: webhook, url_file: `+file(t, "  \n")+`}
+  - {name: c, kind: webhook, url_file: `+file(t, "s3cr3t")+`, secret_files: [`+file(t, "whsec_s3cr3t")+`]}
 `)
 	_, err := New(zap.NewNop(), c, &box{}, Hooks{})
 	if err == nil {

@@ -566,10 +566,10 @@ func TestEmailServersThatDoNotWork(t *testing.T) {
 func TestEmailConfig(t *testing.T) {
 	t.Parallel()
 	err := decode(t, `receivers:
-  - {name: a, email: {}}
-  - {name: b, email: {server: "h:0", from: "a b c", to: ["x@y", "no\r\nBcc: z@y"], username: u}}
-  - {name: c, email: {server: "h:25", from: "a@b", to: ["x@y"], starttls: never, username: u, password_file: /p}}
-  - {name: d, email: {server: ":25", from: "a@b", to: ["x@y"], starttls: maybe, timeout: 1h}}
+  - {name: a, kind: email}
+  - {name: b, kind: email, server: "h:0", from: "a b c", to: ["x@y", "no\r\nBcc: z@y"], username: u}
+  - {name: c, kind: email, server: "h:25", from: "a@b", to: ["x@y"], starttls: never, username: u, password_file: /p}
+  - {name: d, kind: email, server: ":25", from: "a@b", to: ["x@y"], starttls: maybe, timeout: 1h}
 `).Validate()
 	if err == nil {
 		t.Fatal("valid")

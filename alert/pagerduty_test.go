@@ -305,8 +305,8 @@ func TestPagerDutySaysNo(t *testing.T) {
 func TestPagerDutyConfig(t *testing.T) {
 	t.Parallel()
 	err := decode(t, `receivers:
-  - {name: a, pagerduty: {}}
-  - {name: b, pagerduty: {routing_key_file: /k, url: "http://h", timeout: 1h}}
+  - {name: a, kind: pagerduty}
+  - {name: b, kind: pagerduty, routing_key_file: /k, url: "http://h", timeout: 1h}
 `).Validate()
 	if err == nil {
 		t.Fatal("valid")

@@ -100,15 +100,15 @@ func TestReloadRedirectsWhatWaits(t *testing.T) {
 func TestPrepareChangesNothingBeforeApply(t *testing.T) {
 	t.Parallel()
 	url := file(t, "https://example.org/one")
-	s, err := New(zap.NewNop(), decode(t, `receivers: [{name: ops, webhook: {url_file: `+url+`}}]`), &box{}, Hooks{})
+	s, err := New(zap.NewNop(), decode(t, `receivers: [{name: ops, kind: webhook, url_file: `+url+`}]`), &box{}, Hooks{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.Prepare(decode(t, `receivers: [{name: ops, webhook: {url_file: /nowhere}}, {name: new, webhook: {url_file: /nowhere}}]`)); err == nil ||
+	if _, err := s.Prepare(decode(t, `receivers: [{name: ops, kind: webhook, url_file: /nowhere}, {name: new, kind: webhook, url_file: /nowhere}]`)); err == nil ||
 		!strings.Contains(err.Error(), "receivers[1].webhook.url_file") {
 		t.Errorf("got %v", err)
 	}
-	prepared, err := s.Prepare(decode(t, `receivers: [{name: ops, lang: zh, webhook: {url_file: `+url+`}}, {name: new, webhook: {url: "https://example.org"}}]`))
+	prepared, err := s.Prepare(decode(t, `receivers: [{name: ops, lang: zh, kind: webhook, url_file: `+url+`}, {name: new, kind: webhook, url: "https://example.org"}]`))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,10 +15,10 @@ import (
 func TestChatReceiversDecode(t *testing.T) {
 	t.Parallel()
 	c := decode(t, `receivers:
-  - {name: a, slack: {url: "https://hooks.slack.com/services/s3cr3t", mention: [here, U012AB3CD, S012AB3CD], timeout: 3s}, lang: zh}
-  - {name: b, dingtalk: {url_file: /f, secret_file: /s, at_mobiles: ["13800000000", "+86-13800000000"], at_all: true}}
-  - {name: c, feishu: {url_file: /f, secret_file: /s, at: [all, ou_18eac85d35a26]}}
-  - {name: d, wecom: {url_file: /f, mentioned_users: [zhang.san, li@corp]}, template: {title: "{{.Type}}", text: "{{.Text}}"}}
+  - {name: a, kind: slack, url: "https://hooks.slack.com/services/s3cr3t", mention: [here, U012AB3CD, S012AB3CD], timeout: 3s, lang: zh}
+  - {name: b, kind: dingtalk, url_file: /f, secret_files: [/s], mention: ["13800000000", "+86-13800000000"], at_all: true}
+  - {name: c, kind: feishu, url_file: /f, secret_files: [/s], mention: [all, ou_18eac85d35a26]}
+  - {name: d, kind: wecom, url_file: /f, mention: [zhang.san, li@corp], template: {title: "{{.Type}}", text: "{{.Text}}"}}
 `)
 	if err := c.Validate(); err != nil {
 		t.Fatal(err)
@@ -40,12 +40,12 @@ func TestChatReceiversDecode(t *testing.T) {
 func TestChatReceiversReportAllProblems(t *testing.T) {
 	t.Parallel()
 	err := decode(t, `receivers:
-  - {name: a, slack: {mention: [all, "<!here>", U1]}}
-  - {name: b, dingtalk: {url: "https://h/s3cr3t", url_file: /f, at_mobiles: ["call me", "1"], timeout: 1h}}
-  - {name: c, feishu: {url: "http://h/s3cr3t", at: ["a b", "<at>"]}}
-  - {name: d, wecom: {url: "https://h/s3cr3t", mentioned_users: ["@all", ""]}}
-  - {name: e, wecom: {url: "https://h/s3cr3t"}, slack: {url: "https://h/s3cr3t"}}
-  - {name: f, wecom: {url: "https://h/s3cr3t", mentioned_users: [a,b,c,d,e,f,g,h,i,j,k,l,m,n,o,p,q,r,s,t,u]}}
+  - {name: a, kind: slack, mention: [all, "<!here>", U1]}
+  - {name: b, kind: dingtalk, url: "https://h/s3cr3t", url_file: /f, mention: ["call me", "1"], timeout: 1h}
+  - {name: c, kind: feishu, url: "http://h/s3cr3t", mention: ["a b", "<at>"]}
+  - {name: d, kind: wecom, url: "https://h/s3cr3t", mention: ["@all", ""]}
+  - {name: e, kind: wecom, url: "https://h/s3cr3t", kind: slack, url: "https://h/s3cr3t"}
+  - {name: f, kind: wecom, url: "https://h/s3cr3t", mention: [a,b,c,d,e,f,g,h,i,j,k,l,m,n,o,p,q,r,s,t,u]}
 `).Validate()
 	for _, want := range []string{
 		"receivers[0].slack.url_file: is missing", `receivers[0].slack.mention[0]: must be here, channel, everyone, or an id`,
@@ -68,9 +68,9 @@ func TestChatReceiversReportAllProblems(t *testing.T) {
 func TestChatReceiversReportAllFiles(t *testing.T) {
 	t.Parallel()
 	c := decode(t, `receivers:
-  - {name: a, dingtalk: {url_file: /nowhere/url, secret_file: /nowhere/secret, ca_file: /nowhere/ca}}
-  - {name: b, feishu: {url_file: `+file(t, "s3cr3t")+`, secret_file: `+file(t, " \n")+`}}
-  - {name: c, slack: {url: "https://h/x", ca_file: /nowhere/ca}}
+  - {name: a, kind: dingtalk, url_file: /nowhere/url, secret_files: [/nowhere/secret], ca_file: /nowhere/ca}
+  - {name: b, kind: feishu, url_file: `+file(t, "s3cr3t")+`, secret_files: [`+file(t], " \n")+`}
+  - {name: c, kind: slack, url: "https://h/x", ca_file: /nowhere/ca}
 `)
 	_, err := New(zap.NewNop(), c, &box{}, Hooks{})
 	for _, want := range []string{

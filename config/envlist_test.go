@@ -105,7 +105,7 @@ func TestVariablesOfListsThatAreWrong(t *testing.T) {
 // Secrets of receivers in the environment are taken as they are, and shown nowhere; an
 // empty one is a mistake.
 func TestSecretsOfReceiversInVariables(t *testing.T) {
-	const file = minimal + "alert: {receivers: [{name: a, webhook: {url: 'https://h'}}]}\n"
+	const file = minimal + "alert: {receivers: [{name: a, kind: webhook, url: 'https://h'}]}\n"
 	const list = "LOCKSTEWARD_ALERT_RECEIVERS_0_WEBHOOK_SECRETS"
 	for name, tc := range map[string]struct{ value, want string }{
 		list:        {canary, "environment " + list + ": alert.receivers[0].webhook.secrets: got <secret>, write [one, two], or " + list + "_0 for the first of them"},

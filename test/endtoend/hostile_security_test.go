@@ -59,7 +59,7 @@ release: {max_per_hour: 100000, undo_window: -1s, watch_for: -1s}
 store: {dsn: 'sqlite:` + filepath.Join(dir, "store.db") + `'}
 alert:
   grouping: {by: [target, class, rule], wait: 0s, interval: 0s}
-  receivers: [{name: hook, webhook: {url: '` + b.sink.url + `', allow_private: true, secret_files: ['` + secret + `']}}]
+  receivers: [{name: hook, kind: webhook, url: '` + b.sink.url + `', allow_private: true, secret_files: ['` + secret + `']}]
 `
 	for path, content := range map[string]string{secret: b.sink.secret, file: text} {
 		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {

@@ -32,7 +32,7 @@ alert:
   first_sweep: fire
   grouping: {by: [fingerprint], wait: 0s, interval: 0s}
   receivers:
-    - {name: ops, webhook: {url: '%s', allow_private: true, timeout: 1s}}
+    - {name: ops, kind: webhook, url: '%s', allow_private: true, timeout: 1s}
 metrics: {listen: '127.0.0.1:0'}
 console: {listen: '127.0.0.1:0', users_file: '%s', rate: {per_second: 10000, burst: 10000}}
 `

@@ -39,17 +39,15 @@ func kindsAt(t *testing.T, base string, n Network, p Patience) []Receiver {
 	scheme, host, _ := strings.Cut(base, "://")
 	at := Endpoint{URLFile: file(t, scheme+"://ann:"+canary+"user@"+host+canaryPath), Network: n, Patience: p}
 	return []Receiver{
-		{Name: "webhook", Webhook: &Webhook{Endpoint: at, SecretFiles: []string{file(t, whsec)}}},
-		{Name: "alertmanager", Alertmanager: &Alertmanager{Endpoint: at, Username: "ann", PasswordFile: file(t, canary+"password")}},
-		{Name: "alertmanager-token", Alertmanager: &Alertmanager{Endpoint: at, TokenFile: file(t, canary+"token")}},
-		{Name: "pagerduty", PagerDuty: &PagerDuty{Endpoint: at, RoutingKeyFile: file(t, canaryKey)}},
-		{Name: "slack", Slack: &Slack{Endpoint: at}},
-		{Name: "dingtalk", DingTalk: &DingTalk{Endpoint: at, SecretFile: file(t, "SEC"+canary)}},
-		{Name: "feishu", Feishu: &Feishu{Endpoint: at, SecretFile: file(t, canary+"secret")}},
-		{Name: "wecom", WeCom: &WeCom{Endpoint: at}},
-		{Name: "email", Email: &Email{
-			Server: host, From: "a@example.com", To: []string{"b@example.com"}, Username: "ann", PasswordFile: file(t, canary+"smtp"), Network: n, Patience: p,
-		}},
+		{Name: "webhook", Kind: "webhook", Endpoint: at, SecretFiles: []string{file(t, whsec)}},
+		{Name: "alertmanager", Kind: "alertmanager", Endpoint: at, Username: "ann", PasswordFile: file(t, canary+"password")},
+		{Name: "alertmanager-token", Kind: "alertmanager", Endpoint: at, TokenFile: file(t, canary+"token")},
+		{Name: "pagerduty", Kind: "pagerduty", Endpoint: at, RoutingKeyFile: file(t, canaryKey)},
+		{Name: "slack", Kind: "slack", Endpoint: at},
+		{Name: "dingtalk", Kind: "dingtalk", Endpoint: at, SecretFiles: []string{file(t, "SEC"+canary)}},
+		{Name: "feishu", Kind: "feishu", Endpoint: at, SecretFiles: []string{file(t, canary+"secret")}},
+		{Name: "wecom", Kind: "wecom", Endpoint: at},
+		{Name: "email", Kind: "email", Server: host, From: "a@example.com", To: []string{"b@example.com"}, Username: "ann", PasswordFile: file(t, canary+"smtp"), Network: n, Patience: p},
 	}
 }
 
@@ -360,13 +358,13 @@ func TestBadSecretsAreNamedAndNotShown(t *testing.T) {
 	empty := file(t, " \n")
 	good := Endpoint{URL: "https://h"}
 	cfg := Config{Receivers: []Receiver{
-		{Name: "a", Webhook: &Webhook{Endpoint: good, SecretFiles: []string{bad, empty, "/nowhere"}}},
-		{Name: "b", Webhook: &Webhook{Endpoint: Endpoint{URLFile: bad}}},
-		{Name: "c", PagerDuty: &PagerDuty{RoutingKeyFile: bad}},
-		{Name: "d", Alertmanager: &Alertmanager{Endpoint: good, TokenFile: empty}},
-		{Name: "e", Email: &Email{Server: "h", From: "a@b", To: []string{"c@d"}, Username: "u", PasswordFile: empty}},
-		{Name: "f", DingTalk: &DingTalk{Endpoint: good, SecretFile: empty}},
-		{Name: "g", Webhook: &Webhook{Endpoint: Endpoint{URLFile: file(t, "http://ann:"+canary+"@h/"+canary)}}},
+		{Name: "a", Kind: "webhook", Endpoint: good, SecretFiles: []string{bad, empty, "/nowhere"}},
+		{Name: "b", Kind: "webhook", Endpoint: Endpoint{URLFile: bad}},
+		{Name: "c", Kind: "pagerduty", RoutingKeyFile: bad},
+		{Name: "d", Kind: "alertmanager", Endpoint: good, TokenFile: empty},
+		{Name: "e", Kind: "email", Server: "h", From: "a@b", To: []string{"c@d"}, Username: "u", PasswordFile: empty},
+		{Name: "f", Kind: "dingtalk", Endpoint: good, SecretFiles: []string{empty}},
+		{Name: "g", Kind: "webhook", Endpoint: Endpoint{URLFile: file(t, "http://ann:"+canary+"@h/"+canary)}},
 	}}
 	_, err := New(zap.NewNop(), cfg, &box{}, Hooks{})
 	if err == nil {
@@ -436,7 +434,7 @@ func TestAReceiverThatIsGoneIsLeftAlone(t *testing.T) {
 			time.Sleep(time.Second)
 		}
 		well := &fake{}
-		d.turn(Webhook{}, well)
+		d.turn(Endpoint{}, well)
 		time.Sleep(time.Second)
 		if s := d.Receivers()[0]; s.Gone || len(well.seen()) == 0 {
 			t.Errorf("after the reload: %+v, %d messages", s, len(well.seen()))

@@ -239,7 +239,7 @@ func (s *mailServer) out(edit func(*Email)) *email {
 	s.t.Helper()
 	cfg := Email{
 		Server: s.addr, From: "Locksteward <locks@example.com>", To: []string{"ops@example.com", "Ana Müller <ana@example.com>"},
-		Network: Network{AllowPrivate: true, CAFile: s.ca},
+		AllowPrivate: true, CAFile: s.ca,
 	}
 	if edit != nil {
 		edit(&cfg)
@@ -585,7 +585,7 @@ func TestEmailConfig(t *testing.T) {
 			t.Errorf("%q is missing in\n%v", want, err)
 		}
 	}
-	_, err = Email{Server: "h", From: "a@b", To: []string{"c@d"}, Username: "u", PasswordFile: "/nowhere/p", Network: Network{CAFile: "/nowhere/ca"}}.filled().open(Receiver{}, &files{})
+	_, err = Email{Server: "h", From: "a@b", To: []string{"c@d"}, Username: "u", PasswordFile: "/nowhere/p", CAFile: "/nowhere/ca"}.filled().open(Receiver{}, &files{})
 	if err == nil || !strings.Contains(err.Error(), "password_file:") || !strings.Contains(err.Error(), "ca_file:") {
 		t.Errorf("got %v", err)
 	}

@@ -52,7 +52,7 @@ func rotations(at string) map[string]rotating {
 		"webhook.secret_files[0]": {
 			old: signingSecret("o"), next: signingSecret("n"), half: "whsec_bm5u",
 			to: func(e Endpoint, file string) Receiver {
-				return Receiver{Webhook: &Webhook{Endpoint: e, SecretFiles: []string{file}}}
+				return Receiver{Kind: "webhook", Endpoint: e, SecretFiles: []string{file}}
 			},
 			proves: func(r *http.Request, body []byte, secret string) bool {
 				wh, err := standard.NewWebhook(secret)
@@ -62,7 +62,7 @@ func rotations(at string) map[string]rotating {
 		"alertmanager.password_file": {
 			old: "old-password", next: "next-password",
 			to: func(e Endpoint, file string) Receiver {
-				return Receiver{Alertmanager: &Alertmanager{Endpoint: e, Username: "locks", PasswordFile: file}}
+				return Receiver{Kind: "alertmanager", Endpoint: e, Username: "locks", PasswordFile: file}
 			},
 			proves: func(r *http.Request, _ []byte, secret string) bool {
 				user, password, ok := r.BasicAuth()
@@ -72,7 +72,7 @@ func rotations(at string) map[string]rotating {
 		"alertmanager.token_file": {
 			old: "old-token", next: "next-token",
 			to: func(e Endpoint, file string) Receiver {
-				return Receiver{Alertmanager: &Alertmanager{Endpoint: e, TokenFile: file}}
+				return Receiver{Kind: "alertmanager", Endpoint: e, TokenFile: file}
 			},
 			proves: func(r *http.Request, _ []byte, secret string) bool {
 				return r.Header.Get("Authorization") == "Bearer "+secret
@@ -81,7 +81,7 @@ func rotations(at string) map[string]rotating {
 		"pagerduty.routing_key_file": {
 			old: strings.Repeat("o", 32), next: strings.Repeat("n", 32), half: strings.Repeat("n", 20),
 			to: func(e Endpoint, file string) Receiver {
-				return Receiver{PagerDuty: &PagerDuty{Endpoint: e, RoutingKeyFile: file}}
+				return Receiver{Kind: "pagerduty", Endpoint: e, RoutingKeyFile: file}
 			},
 			proves: func(_ *http.Request, body []byte, secret string) bool {
 				var event struct {
@@ -94,7 +94,7 @@ func rotations(at string) map[string]rotating {
 		"dingtalk.secret_file": {
 			old: "SECold", next: "SECnext",
 			to: func(e Endpoint, file string) Receiver {
-				return Receiver{DingTalk: &DingTalk{Endpoint: e, SecretFile: file}}
+				return Receiver{Kind: "dingtalk", Endpoint: e, SecretFiles: []string{file}}
 			},
 			proves: func(r *http.Request, _ []byte, secret string) bool {
 				ms := r.URL.Query().Get("timestamp")
@@ -105,7 +105,7 @@ func rotations(at string) map[string]rotating {
 		"feishu.secret_file": {
 			old: "old-secret", next: "next-secret",
 			to: func(e Endpoint, file string) Receiver {
-				return Receiver{Feishu: &Feishu{Endpoint: e, SecretFile: file}}
+				return Receiver{Kind: "feishu", Endpoint: e, SecretFiles: []string{file}}
 			},
 			proves: func(_ *http.Request, body []byte, secret string) bool {
 				var m struct{ Timestamp, Sign string }
@@ -115,10 +115,10 @@ func rotations(at string) map[string]rotating {
 		},
 	}
 	for kind, to := range map[string]func(e Endpoint) Receiver{
-		"webhook":      func(e Endpoint) Receiver { return Receiver{Webhook: &Webhook{Endpoint: e}} },
-		"alertmanager": func(e Endpoint) Receiver { return Receiver{Alertmanager: &Alertmanager{Endpoint: e}} },
-		"slack":        func(e Endpoint) Receiver { return Receiver{Slack: &Slack{Endpoint: e}} },
-		"wecom":        func(e Endpoint) Receiver { return Receiver{WeCom: &WeCom{Endpoint: e}} },
+		"webhook":      func(e Endpoint) Receiver { return Receiver{Kind: "webhook", Endpoint: e} },
+		"alertmanager": func(e Endpoint) Receiver { return Receiver{Kind: "alertmanager", Endpoint: e} },
+		"slack":        func(e Endpoint) Receiver { return Receiver{Kind: "slack", Endpoint: e} },
+		"wecom":        func(e Endpoint) Receiver { return Receiver{Kind: "wecom", Endpoint: e} },
 	} {
 		c := rotating{
 			old: at + "/hooks/old-token", next: at + "/hooks/next-token", half: "http", proves: leadsTo,
@@ -164,7 +164,7 @@ func TestSecretsOfReceiversRotate(t *testing.T) {
 			c = rotations(srv.URL)[name]
 			path := filepath.Join(t.TempDir(), "secret")
 			testcert.Put(t, path, []byte(c.old+"\n"))
-			r := c.to(Endpoint{URL: locksteward.Secret(srv.URL), Network: Network{AllowPrivate: true}}, path)
+			r := c.to(Endpoint{URL: locksteward.Secret(srv.URL), AllowPrivate: true}, path)
 			r.Name, r.Lang = "ops", "en"
 			if err := (Config{Receivers: []Receiver{r}}).Validate(); err != nil {
 				t.Fatal(err)
@@ -294,7 +294,7 @@ func TestAuthoritiesOfReceiversRotate(t *testing.T) {
 	t.Cleanup(srv.Close)
 	path := filepath.Join(t.TempDir(), "ca.pem")
 	testcert.Put(t, path, one.PEM)
-	r := Receiver{Name: "ops", Webhook: &Webhook{Endpoint: Endpoint{URL: locksteward.Secret(srv.URL), Network: Network{AllowPrivate: true, CAFile: path}}}}
+	r := Receiver{Name: "ops", Kind: "webhook", Endpoint: Endpoint{URL: locksteward.Secret(srv.URL), AllowPrivate: true, CAFile: path}}
 	out, _, err := r.opened()
 	if err != nil {
 		t.Fatal(err)
@@ -355,10 +355,8 @@ func TestMailServersCredentialsRotate(t *testing.T) {
 	pw, ca := filepath.Join(dir, "pw"), filepath.Join(dir, "ca.pem")
 	testcert.Put(t, pw, []byte("old-pa55word\n"))
 	testcert.Put(t, ca, contents(t, s.ca))
-	r := Receiver{Name: "mail", Lang: "en", Email: &Email{
-		Server: s.addr, From: "locks@example.com", To: []string{"ops@example.com", "ana@example.com"}, Username: "locks", PasswordFile: pw,
-		Network: Network{AllowPrivate: true, CAFile: ca},
-	}}
+	r := Receiver{Name: "mail", Lang: "en", Kind: "email", Server: s.addr, From: "locks@example.com", To: []string{"ops@example.com", "ana@example.com"}, Username: "locks", PasswordFile: pw,
+		AllowPrivate: true, CAFile: ca}
 	out, _, err := r.opened()
 	if err != nil {
 		t.Fatal(err)

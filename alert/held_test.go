@@ -38,22 +38,22 @@ func TestSecretsHeldAreUsed(t *testing.T) {
 		return out
 	}
 	basic := "Basic " + base64.StdEncoding.EncodeToString([]byte("ann:"+canary))
-	am := opened(Receiver{Alertmanager: &Alertmanager{Endpoint: at, Username: "ann", Password: canary}}).(*alertmanager)
+	am := opened(Receiver{Kind: "alertmanager", Endpoint: at, Username: "ann", Password: canary}).(*alertmanager)
 	if got := am.login.Get("Authorization"); got != basic || am.secrets[0] != canary {
 		t.Errorf("a password gives %q", got)
 	}
-	am = opened(Receiver{Alertmanager: &Alertmanager{Endpoint: at, Token: canary}}).(*alertmanager)
+	am = opened(Receiver{Kind: "alertmanager", Endpoint: at, Token: canary}).(*alertmanager)
 	if got := am.login.Get("Authorization"); got != "Bearer "+canary || am.secrets[0] != canary {
 		t.Errorf("a token gives %q", got)
 	}
-	if pd := opened(Receiver{PagerDuty: &PagerDuty{RoutingKey: canaryKey}}).(*pagerDuty); pd.key != canaryKey {
+	if pd := opened(Receiver{Kind: "pagerduty", RoutingKey: canaryKey}).(*pagerDuty); pd.key != canaryKey {
 		t.Errorf("the integration key has %d characters", len(pd.key.Reveal()))
 	}
-	if m := opened(Receiver{Email: &Email{Server: "h", From: "a@b", To: []string{"c@d"}, Username: "ann", Password: canary}}).(*email); m.password != canary {
+	if m := opened(Receiver{Kind: "email", Server: "h", From: "a@b", To: []string{"c@d"}, Username: "ann", Password: canary}).(*email); m.password != canary {
 		t.Errorf("the password has %d characters", len(m.password.Reveal()))
 	}
 	secret := "whsec_" + base64.StdEncoding.EncodeToString([]byte(canary+canary))
-	if w := opened(Receiver{Webhook: &Webhook{Endpoint: at, Secrets: []locksteward.Secret{locksteward.Secret(secret)}}}).(*webhook); len(w.secrets) != 1 || string(w.secrets[0]) != canary+canary {
+	if w := opened(Receiver{Kind: "webhook", Endpoint: at, Secrets: []locksteward.Secret{locksteward.Secret(secret)}}).(*webhook); len(w.secrets) != 1 || string(w.secrets[0]) != canary+canary {
 		t.Errorf("%d secrets", len(w.secrets))
 	}
 }

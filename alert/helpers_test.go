@@ -127,7 +127,7 @@ func refusing(reason Reason) error {
 // postOf builds a sender over fake transports, receivers named a, b, ...
 func postOf(t *testing.T, hooks Hooks, outs ...transport) *post {
 	t.Helper()
-	return postWith(t, Webhook{}, hooks, outs...)
+	return postWith(t, Endpoint{}, hooks, outs...)
 }
 
 // postWith is postOf with the caps of a webhook.
@@ -170,7 +170,7 @@ func (p *post) run() (stop func()) {
 
 // addresseeOf is a webhook of the defaults.
 func writerOf(name string) writer {
-	return newWriter(Config{Grouping: DefaultGrouping()}, Receiver{Name: name, Lang: "en", KeyNames: KeyNamesFull}, Webhook{}.filled().traits(), Hooks{})
+	return newWriter(Config{Grouping: DefaultGrouping()}, Receiver{Name: name, Lang: "en", KeyNames: KeyNamesFull}, Endpoint{}.filled().traits(), Hooks{})
 }
 
 // eventOfTransition is a transition as it waits in the outbox.

@@ -13,8 +13,8 @@ import (
 // manners are those of all kinds.
 func allTraits() map[string]traits {
 	all := Receiver{
-		Webhook: &Webhook{}, Alertmanager: &Alertmanager{}, PagerDuty: &PagerDuty{}, Email: &Email{},
-		Slack: &Slack{}, DingTalk: &DingTalk{}, Feishu: &Feishu{}, WeCom: &WeCom{},
+		Kind: "webhook", Kind: "alertmanager", Kind: "pagerduty", Kind: "email",
+		Kind: "slack", Kind: "dingtalk", Kind: "feishu", Kind: "wecom",
 	}
 	out := map[string]traits{}
 	for _, k := range all.kinds() {

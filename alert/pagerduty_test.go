@@ -101,7 +101,7 @@ func (s *pdServer) opened() int {
 
 func (s *pdServer) out(lang string) *pagerDuty {
 	s.t.Helper()
-	cfg := PagerDuty{Endpoint: Endpoint{URL: locksteward.Secret(s.url), Network: Network{AllowPrivate: true}}, RoutingKeyFile: file(s.t, pdKey+"\n")}
+	cfg := PagerDuty{Endpoint: Endpoint{URL: locksteward.Secret(s.url), AllowPrivate: true}, RoutingKeyFile: file(s.t, pdKey+"\n")}
 	out, err := cfg.filled().open(Receiver{Name: "pd", Lang: lang}, &files{})
 	if err != nil {
 		s.t.Fatal(err)
@@ -318,7 +318,7 @@ func TestPagerDutyConfig(t *testing.T) {
 			t.Errorf("%q is missing in\n%v", want, err)
 		}
 	}
-	_, err = PagerDuty{RoutingKeyFile: file(t, "s3cr3t"), Endpoint: Endpoint{Network: Network{CAFile: "/nowhere"}}}.filled().open(Receiver{Name: "pd"}, &files{})
+	_, err = PagerDuty{RoutingKeyFile: file(t, "s3cr3t"), Endpoint: Endpoint{CAFile: "/nowhere"}}.filled().open(Receiver{Name: "pd"}, &files{})
 	if err == nil || !strings.Contains(err.Error(), "routing_key_file:") || !strings.Contains(err.Error(), "32 letters") || !strings.Contains(err.Error(), "ca_file:") ||
 		strings.Contains(err.Error(), "s3cr3t") {
 		t.Errorf("got %v", err)

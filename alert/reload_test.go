@@ -30,7 +30,7 @@ func TestReceiverThatIsGone(t *testing.T) {
 		stop := d.run()
 		d.notify(fire("k", 1), fire("l", 2))
 		synctest.Wait()
-		d.turn(Webhook{}, a)
+		d.turn(Endpoint{}, a)
 		time.Sleep(time.Minute)
 		if got := d.box.states("b"); got["dead"] != 2 || c.get("b dropped removed") != 2 {
 			t.Errorf("kept %v, counted %v", got, c.all())
@@ -46,7 +46,7 @@ func TestReceiverThatIsGone(t *testing.T) {
 		// It comes back: what begins from now on is for it, too, and the end of what it
 		// was not notified of is not.
 		back := &fake{}
-		d.turn(Webhook{}, a, back)
+		d.turn(Endpoint{}, a, back)
 		d.notify(resolve("m", 4), fire("n", 5))
 		synctest.Wait()
 		stop()
@@ -87,7 +87,7 @@ func TestReloadRedirectsWhatWaits(t *testing.T) {
 			t.Errorf("kept %v", d.box.states("a"))
 		}
 		is := &fake{}
-		d.turn(Webhook{}, is)
+		d.turn(Endpoint{}, is)
 		synctest.Wait()
 		stop()
 		if len(is.seen()) != 9 || d.box.states("a")["delivered"] != 9 {

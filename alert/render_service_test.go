@@ -172,7 +172,7 @@ func judgeWeCom(r *http.Request, body []byte) string {
 // receiver configures a kind for a service.
 func receiver(t *testing.T, kind, at, lang string) Receiver {
 	t.Helper()
-	e := Endpoint{URL: locksteward.Secret(at), Network: Network{AllowPrivate: true}}
+	e := Endpoint{URL: locksteward.Secret(at), AllowPrivate: true}
 	r := Receiver{Name: "ops", Lang: lang}
 	switch kind {
 	case "slack":

@@ -66,7 +66,7 @@ func TestBadTemplatesAreErrorsAtLoad(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			r := Receiver{Name: "ops", Template: &Template{Text: c.source}, WeCom: &WeCom{Endpoint: Endpoint{URL: "https://h/x"}}}
+			r := Receiver{Name: "ops", Template: &Template{Text: c.source}, Kind: "wecom", Endpoint: Endpoint{URL: "https://h/x"}}
 			began := time.Now()
 			err := Config{Receivers: []Receiver{r}}.Validate()
 			if err == nil {
@@ -87,8 +87,8 @@ func TestBadTemplatesAreErrorsAtLoad(t *testing.T) {
 func TestBothTemplatesAreReported(t *testing.T) {
 	t.Parallel()
 	err := Config{Receivers: []Receiver{
-		{Name: "a", Template: &Template{Title: "{{.A}}", Text: "{{.B}}"}, Slack: &Slack{Endpoint: Endpoint{URL: "https://h/x"}}},
-		{Name: "b", Template: &Template{Title: "x"}, Webhook: &Webhook{Endpoint: Endpoint{URL: "https://h/x"}}},
+		{Name: "a", Template: &Template{Title: "{{.A}}", Text: "{{.B}}"}, Kind: "slack", Endpoint: Endpoint{URL: "https://h/x"}},
+		{Name: "b", Template: &Template{Title: "x"}, Kind: "webhook", Endpoint: Endpoint{URL: "https://h/x"}},
 	}}.Validate()
 	for _, want := range []string{
 		`receivers[0].template.title: line 1: <.A>: Payload has no field "A"`, `receivers[0].template.text: line 1: <.B>`,

@@ -148,7 +148,7 @@ func (s *nameServer) answer(q []byte) []byte {
 func TestNamesOfInnardsAreRefused(t *testing.T) {
 	t.Parallel()
 	dns := newNameServer(t)
-	dialer := Network{}.dialer(5 * time.Second)
+	dialer := Endpoint{Timeout: 5 * time.Second}.dialer()
 	dialer.Resolver = &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return new(net.Dialer).DialContext(ctx, "udp", dns.conn.LocalAddr().String())
 	}}

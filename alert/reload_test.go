@@ -105,7 +105,7 @@ func TestPrepareChangesNothingBeforeApply(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := s.Prepare(decode(t, `receivers: [{name: ops, kind: webhook, url_file: /nowhere}, {name: new, kind: webhook, url_file: /nowhere}]`)); err == nil ||
-		!strings.Contains(err.Error(), "receivers[1].webhook.url_file") {
+		!strings.Contains(err.Error(), "receivers[1].url_file") {
 		t.Errorf("got %v", err)
 	}
 	prepared, err := s.Prepare(decode(t, `receivers: [{name: ops, lang: zh, kind: webhook, url_file: `+url+`}, {name: new, kind: webhook, url: "https://example.org"}]`))

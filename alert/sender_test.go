@@ -102,8 +102,8 @@ func TestRetryAfterIsHonoured(t *testing.T) {
 func TestCapsEndTheAttempts(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		webhook Webhook
-		check   func(attempts []attempt) bool
+		limits Endpoint
+		check  func(attempts []attempt) bool
 	}{
 		"attempts": {Endpoint{MaxAttempts: 3}, func(a []attempt) bool { return len(a) == 3 }},
 		"age": {Endpoint{MaxAge: 10 * time.Minute}, func(a []attempt) bool {
@@ -120,7 +120,7 @@ func TestCapsEndTheAttempts(t *testing.T) {
 					}
 					return nil
 				}}
-				d := postWith(t, c.webhook, n.hooks(), f)
+				d := postWith(t, c.limits, n.hooks(), f)
 				stop := d.run()
 				d.notify(fire("bad", 1))
 				synctest.Wait()

@@ -92,7 +92,7 @@ func TestBothTemplatesAreReported(t *testing.T) {
 	}}.Validate()
 	for _, want := range []string{
 		`receivers[0].template.title: line 1: <.A>: Payload has no field "A"`, `receivers[0].template.text: line 1: <.B>`,
-		"receivers[1].template: is for receivers that people read, and webhook is not one",
+		"receivers[1].template: is a key of kind pagerduty, email, slack, dingtalk, feishu or wecom, and not of webhook",
 	} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q is missing in: %v", want, err)

@@ -29,7 +29,7 @@ import (
 const secretPath = "/hook/s3cr3t-token?key=t0ps3cret"
 
 // hook returns a webhook to a test server that answers with h.
-func hook(t *testing.T, cfg Webhook, h http.HandlerFunc) *webhook {
+func hook(t *testing.T, cfg Endpoint, h http.HandlerFunc) *webhook {
 	t.Helper()
 	srv := httptest.NewServer(h)
 	t.Cleanup(srv.Close)
@@ -38,14 +38,14 @@ func hook(t *testing.T, cfg Webhook, h http.HandlerFunc) *webhook {
 	return newHook(t, cfg)
 }
 
-func newHook(t *testing.T, cfg Webhook) *webhook {
+func newHook(t *testing.T, cfg Endpoint) *webhook {
 	t.Helper()
-	w, err := newWebhook(cfg.filled().(Webhook), &files{})
+	out, err := openWebhook(cfg.withDefaults(), &files{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(w.close)
-	return w
+	t.Cleanup(out.close)
+	return out.(*webhook)
 }
 
 func file(t *testing.T, text string) string {
@@ -316,7 +316,7 @@ func TestEndToEndAndNothingSecretInTheLog(t *testing.T) {
 	var c counts
 	b := &box{}
 	s, err := New(zap.New(core), Config{Receivers: []Receiver{
-		{Name: "ops", Lang: "zh", Kind: "webhook", Endpoint: Endpoint{URLFile: urlFile, AllowPrivate: true}, SecretFiles: []string{file(t, key)}},
+		{Name: "ops", Lang: "zh", Kind: "webhook", Endpoint: Endpoint{URLFile: urlFile, AllowPrivate: true, SecretFiles: []string{file(t, key)}}},
 	}}, b, c.hooks())
 	if err != nil {
 		t.Fatal(err)

@@ -228,8 +228,8 @@ func TestAlertmanagerInstances(t *testing.T) {
 	t.Cleanup(hang.Close)
 	sick := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusServiceUnavailable) }))
 	t.Cleanup(sick.Close)
-	urls := func(list ...string) Alertmanager {
-		var c Alertmanager
+	urls := func(list ...string) Receiver {
+		var c Receiver
 		for _, u := range list {
 			c.URLs = append(c.URLs, locksteward.Secret(u))
 		}

@@ -3,7 +3,6 @@ package alert
 import (
 	"context"
 	"fmt"
-	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -125,7 +124,7 @@ func TestPaceGoesOn(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		f := &fake{}
-		m := allTraits()["slack"]
+		m := slackKind.traits
 		d := grouped(t, Grouping{By: []string{"key"}}, m, Hooks{}, f)
 		stop := d.run()
 		for n := range uint64(10) {
@@ -150,7 +149,7 @@ func TestPaceDoesNotEndADrain(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		f := &fake{}
-		d := grouped(t, DefaultGrouping(), allTraits()["slack"], Hooks{}, f)
+		d := grouped(t, DefaultGrouping(), slackKind.traits, Hooks{}, f)
 		stop := d.run()
 		for i := range 5 {
 			notice := glass()

@@ -373,11 +373,7 @@ func TestWrongSignaturesAreNoticed(t *testing.T) {
 	for _, kind := range []string{"dingtalk", "feishu"} {
 		s := startService(t, kind)
 		r := receiver(t, kind, s.url, "en")
-		if kind == "dingtalk" {
-			r.DingTalk.SecretFile = file(t, "SECother")
-		} else {
-			r.Feishu.SecretFile = file(t, "SECother")
-		}
+		r.SecretFiles = []string{file(t, "SECother")}
 		err := openKind(t, r).send(t.Context(), newOutgoing("msg_1", encoded(t, shownSamples("en")["firing"])))
 		e, ok := errors.AsType[*DeliveryError](err)
 		if !ok || e.Reason != ReasonRejected || !e.Retryable || e.Code != "310000" && e.Code != "19021" {

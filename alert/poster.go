@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"crypto/tls"
-	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -30,13 +29,14 @@ type poster struct {
 
 // openPoster makes a poster to the endpoint's URL. It takes what the files of the URL and of
 // the certificate authorities hold, and reports all problems at once, each with its key.
-func openPoster(e Endpoint, fs *files) (*poster, error) {
+func openPoster(e Endpoint, fs *files) (*poster, []error) {
 	u, err := e.read(fs)
 	if err != nil {
 		_, tlsErr := e.tls(fs)
-		return nil, errors.Join(err, tlsErr)
+		return nil, []error{err, tlsErr}
 	}
-	return newPoster(u, e, fs)
+	p, err := newPoster(u, e, fs)
+	return p, []error{err}
 }
 
 // newPoster makes a poster to one URL of the endpoint. It takes the certificate authorities of

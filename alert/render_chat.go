@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"slices"
 	"strings"
 	"unicode/utf16"
 
@@ -66,8 +67,8 @@ type chatReceiver struct {
 // problems at once, more among them, each with its key.
 func newChatReceiver(r Receiver, fs *files, more ...error) (*chatReceiver, error) {
 	look, err := newRenderer(r)
-	p, posterErr := openPoster(r.Endpoint, fs)
-	if err := errors.Join(append(more, err, posterErr)...); err != nil {
+	p, errs := openPoster(r.Endpoint, fs)
+	if err := errors.Join(slices.Concat(more, errs, []error{err})...); err != nil {
 		return nil, err
 	}
 	return &chatReceiver{p, look}, nil

@@ -45,8 +45,7 @@ type webhook struct {
 // openWebhook takes what the files that the configuration names hold, and reports all
 // problems at once, each with its key.
 func openWebhook(e Endpoint, fs *files) (transport, error) {
-	p, err := openPoster(e, fs)
-	errs := []error{err}
+	p, errs := openPoster(e, fs)
 	var secrets [][]byte
 	for i, s := range e.Secrets {
 		key, err := parseSecret(s.Reveal())

@@ -32,6 +32,8 @@ var formerKeys = map[string]former{
 	"alert.receivers[].at_all":          {hint: "write mention: [all] instead"},
 	"alert.receivers[].at":              {hint: "write mention: [ID, …] instead"},
 	"alert.receivers[].mentioned_users": {hint: "write mention: [ID, …] instead"},
+	"console.lockout.time":              {hint: "a lockout lasts as long as console.lockout.window: leave it out"},
+	"console.rate.burst":                {hint: "it is twice console.rate.per_second: leave it out"},
 	"metrics.max_series":                {hint: "set sample_limit in Prometheus instead"},
 	"release.freeze":                    {hint: "write release.pause_windows instead"},
 	"release.kill_switch":               {hint: "write release.paused instead"},

@@ -315,7 +315,7 @@ func (a *Authenticator) checkPassword(r *http.Request, name, password string) (u
 	a.recordFailure(r, name, ActionFailed, SourcePassword)
 	if t.locks {
 		a.recordFailure(r, name, ActionLocked, SourcePassword)
-		a.log.Warn("name is locked out after failed sign-ins", zap.String("name", printableName(name)), zap.Stringer("address", a.Client(r)), zap.Duration("for", a.cfg.Lockout.Time))
+		a.log.Warn("name is locked out after failed sign-ins", zap.String("name", printableName(name)), zap.Stringer("address", a.Client(r)), zap.Duration("for", a.cfg.Lockout.Window))
 	}
 	return users.User{}, "", ErrUnknown
 }

@@ -133,7 +133,6 @@ func parse(name string, raw []byte, env environ) (Config, *decoder) {
 	}
 	d.overlay(reflect.ValueOf(&c).Elem(), "", env)
 	d.strangers(env)
-	d.formerVariables(env)
 	return c, d
 }
 

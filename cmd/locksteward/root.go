@@ -54,15 +54,14 @@ Start with 'locksteward demo' to see it at work, 'locksteward scan URL' to
 scan a server, and 'locksteward run' to watch it.`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
-		Args:          cobra.NoArgs,
+		Args:          noSubcommand,
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	root.SetVersionTemplate("{{.Name}} {{.Version}}\n")
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		// Flags are read first: of a command that is none they are all unknown.
 		if words := cmd.Flags().Args(); cmd.HasSubCommands() && len(words) > 0 {
-			err = masked(fmt.Errorf("unknown command %q for %q", words[0], cmd.CommandPath()))
-			return usagef("%w; see '%s --help'", err, cmd.CommandPath())
+			return noSubcommand(cmd, words)
 		}
 		return usagef("%w; see '%s --help'", masked(err), cmd.CommandPath())
 	})
@@ -93,7 +92,6 @@ scan a server, and 'locksteward run' to watch it.`,
 		storeCommand(p),
 		aclCommand(p),
 		doctorCommand(p),
-		versionCommand(p),
 	)
 	for _, c := range commands(root) {
 		c.Args = refusePasswords(usageArgs(c.Args))
@@ -117,11 +115,17 @@ func usageArgs(check cobra.PositionalArgs) cobra.PositionalArgs {
 	}
 	return func(cmd *cobra.Command, args []string) error {
 		if err := check(cmd, args); err != nil {
+			if cmd.HasSubCommands() {
+				return err
+			}
 			if want := wanted(cmd); len(want) > len(args) {
 				return usagef("%s is missing; see '%s --help'", want[len(args)], cmd.CommandPath())
 			} else if len(want) > 0 {
 				return usagef("got %d arguments, takes %s: quote arguments with blanks; see '%s --help'", len(args), strings.Join(want, " "), cmd.CommandPath())
 			}
+			return usagef("%w; see '%s --help'", err, cmd.CommandPath())
+		}
+		if err := cmd.ValidateFlagGroups(); err != nil {
 			return usagef("%w; see '%s --help'", err, cmd.CommandPath())
 		}
 		return nil
@@ -134,7 +138,7 @@ func wanted(cmd *cobra.Command) []string {
 	words := strings.Fields(cmd.Use)
 	words = words[min(1, len(words)):]
 	for i, w := range words {
-		if strings.HasPrefix(w, "-") || strings.HasPrefix(w, "[") {
+		if strings.ContainsAny(w[:1], "-[{") {
 			return words[:i]
 		}
 	}
@@ -146,7 +150,7 @@ func group(use, short string, children ...*cobra.Command) *cobra.Command {
 	c := &cobra.Command{
 		Use:   use,
 		Short: short,
-		Args:  cobra.NoArgs,
+		Args:  noSubcommand,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			names := make([]string, 0, len(cmd.Commands()))
 			for _, child := range cmd.Commands() {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/locksteward/locksteward/internal/audit"
 	"github.com/locksteward/locksteward/internal/suggest"
 )
 
@@ -22,7 +23,7 @@ var formerCommands = map[string]string{
 	"rules show":          "locksteward rules list RULE",
 	"config example":      "locksteward config show --example",
 	"audit status":        "locksteward status",
-	"audit keygen":        "openssl genpkey -algorithm ed25519 -out FILE",
+	"audit keygen":        audit.MakeKey,
 	"store repair":        "locksteward store backup --in-place",
 }
 

@@ -36,6 +36,9 @@ compared separately: one that changed since is left as it is, the others are rel
   locksteward release request --host app-7 --reason 'node is gone, INC-9'
   locksteward release approve b-… --reason 'node is gone, checked'
 
+One person with the role break-glass can release without an approval, which notifies
+everybody: 'locksteward release request KEY --break-glass'.
+
 Exit codes: 0 done, 1 not released, 4 refused by policy.`
 	return c
 }

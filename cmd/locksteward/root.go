@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"regexp"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -108,7 +109,7 @@ func commands(c *cobra.Command) []*cobra.Command {
 	return out
 }
 
-// usageArgs makes a wrong number of arguments a usage error.
+// usageArgs makes a wrong number of arguments, and flags that exclude each other, usage errors.
 func usageArgs(check cobra.PositionalArgs) cobra.PositionalArgs {
 	if check == nil {
 		check = cobra.ArbitraryArgs
@@ -126,11 +127,17 @@ func usageArgs(check cobra.PositionalArgs) cobra.PositionalArgs {
 			return usagef("%w; see '%s --help'", err, cmd.CommandPath())
 		}
 		if err := cmd.ValidateFlagGroups(); err != nil {
+			if m := excluding.FindStringSubmatch(err.Error()); m != nil {
+				err = errors.New("--" + strings.ReplaceAll(m[1], " ", " and --") + " exclude each other")
+			}
 			return usagef("%w; see '%s --help'", err, cmd.CommandPath())
 		}
 		return nil
 	}
 }
+
+// excluding finds in an error of cobra's the flags that were given and exclude each other.
+var excluding = regexp.MustCompile(`\[([^]]+)\] were all set$`)
 
 // wanted names the arguments of a command as its usage line has them, flags left
 // out.

@@ -72,11 +72,12 @@ func releaseUndoCommand(p *program) *cobra.Command {
 	)
 	return agentCommand[api.Request]{
 		use: "undo ID --reason REASON", short: "Restore a lock that was just released, or end its lock-delay or take-over",
-		long: `Undo restores a lock that was just released, with the value and the expiry that it had.
+		long: `Undo restores a lock that was just released, with the value and the expiry that it had,
+unless somebody holds it by now. It works for release.undo_window (10m) after a release.
 
-A release with a lock-delay and a take-over leave a placeholder that keeps the key
-for a while. With --lift only that ends, now: the placeholder is deleted if it is still
-there, the lock is not restored, and the next holder can acquire it.`,
+A release with a lock-delay, and a take-over, hold the key with a placeholder for a
+while. With --lift only that ends, now: the agent deletes the placeholder, if it is
+still there, and wakes who waits. It does not restore the lock.`,
 		example: `  locksteward release undo r-… --reason 'wrong lock'
   locksteward release undo r-… --lift --reason 'checked, work may go on'`,
 		args:   cobra.ExactArgs(1),

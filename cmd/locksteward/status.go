@@ -171,7 +171,7 @@ func auditWords(s api.AuditStatus) string {
 	for _, k := range s.Sinks {
 		var is []string
 		if k.Behind > 0 {
-			is = append(is, fmt.Sprintf("is %d entries behind", k.Behind))
+			is = append(is, fmt.Sprintf("is behind by %d", k.Behind))
 		}
 		if k.Missed > 0 {
 			is = append(is, fmt.Sprintf("lost %d to retention", k.Missed))

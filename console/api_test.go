@@ -50,7 +50,7 @@ func TestFindingsAreFilteredWorstFirst(t *testing.T) {
 	b := setup(t)
 	for query, want := range map[string]string{
 		"": "ttl/none ttl/too-long / 2", "?severity=info": "ttl/too-long / 1", "?status=firing": "ttl/none / 1",
-		"?rule=ttl/none": "ttl/none / 1", "?class=orders&limit=1": "ttl/none / 2", "?target=nowhere": " / 0",
+		"?rule=ttl/none": "ttl/none / 1", "?class=orders&limit=1": "ttl/none / 2", "?q=ORDER": "ttl/none ttl/too-long / 2", "?q=nothing": " / 0", "?target=nowhere": " / 0",
 	} {
 		list := get[api.FindingList](b, "", "/api/v1/findings"+query)
 		var rules []string

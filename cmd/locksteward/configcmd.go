@@ -28,10 +28,7 @@ connections and no DNS queries.`,
 		Args:              cobra.MaximumNArgs(1),
 		ValidArgsFunction: yamlFiles,
 		RunE: func(_ *cobra.Command, args []string) error {
-			file := defaultConfigFile
-			if len(args) == 1 {
-				file = args[0]
-			}
+			file := configArg(args)
 			c, err := checkConfig(file)
 			if err != nil {
 				return err
@@ -61,10 +58,7 @@ variable, or the default. Secrets are masked.`,
 		Args:              cobra.MaximumNArgs(1),
 		ValidArgsFunction: yamlFiles,
 		RunE: func(_ *cobra.Command, args []string) error {
-			file := defaultConfigFile
-			if len(args) == 1 {
-				file = args[0]
-			}
+			file := configArg(args)
 			settings, err := readConfig(file, config.Settings)
 			if err != nil {
 				return err
@@ -97,6 +91,14 @@ variable, or the default. Secrets are masked.`,
 		},
 	}
 	return group("config", "Check or show a configuration, or print an example", check, show, example)
+}
+
+// configArg returns the configuration that an optional argument names.
+func configArg(args []string) string {
+	if len(args) == 0 {
+		return defaultConfigFile
+	}
+	return args[0]
 }
 
 // loadTargets is loadConfig with the targets that DNS names lead to now. What cannot

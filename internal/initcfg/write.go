@@ -55,7 +55,14 @@ targets:
 `)
 	accepted := slices.DeleteFunc(slices.Clone(plan.Proposals), func(p Proposal) bool { return !accept(p) })
 	if len(accepted) == 0 {
-		b.WriteString("classes: []\n")
+		b.WriteString(`# There is none yet. This would be one:
+#   - class: orders
+#     match: ["lock:order:*"]
+#     expect: 30s      # longer holds are reported
+#     ttl: required    # locks without TTL are reported
+#     release: off
+classes: []
+`)
 	} else {
 		b.WriteString("classes:\n")
 	}
@@ -155,7 +162,7 @@ func writeRest(b *strings.Builder, plan Plan) {
 		}
 	}
 	if n := plan.Seen.Candidates; n > 0 {
-		fmt.Fprintf(b, "\n# Candidates, which may be locks by their name and are not judged: %d. 'locksteward init\n# --match GLOB' takes keys for locks.\n", n)
+		fmt.Fprintf(b, "\n# Keys that look like locks by their name alone, and are not judged: %d. 'locksteward init\n# --match GLOB' takes keys for locks.\n", n)
 	}
 	if why := plan.Seen.Incomplete; why != "" {
 		fmt.Fprintf(b, "\n# The last sweep was not complete, so that families may be missing: %s\n", oneLine(why))

@@ -47,7 +47,8 @@ type Options struct {
 	NoThrottle bool
 	// SweepOn is which servers are asked for the names of all keys; "" is masters.
 	SweepOn redis.SweepOn
-	// Progress is called five times a second with how far the sweep under way is; nil is nobody.
+	// Progress is called five times a second with how far the sweep under way is, the zero value between two
+	// sweeps; nil is nobody.
 	Progress func(scanner.Progress)
 	// Warn is called, before Run returns, with what the last sweep had to do without, in
 	// sentences; nil is nobody.
@@ -285,9 +286,8 @@ func follow(s *scanner.Scanner, progress func(scanner.Progress)) (stop func()) {
 			case <-quit:
 				return
 			case <-tick.C:
-				if p, ok := s.Progress(); ok {
-					progress(p)
-				}
+				p, _ := s.Progress()
+				progress(p)
 			}
 		}
 	}()

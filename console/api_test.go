@@ -132,6 +132,37 @@ func TestHostileKeysMakeTheRoundTrip(t *testing.T) {
 	}
 }
 
+// Who makes a request learns at once that it could not be executed.
+func TestCreatedRequestsWarnOfARefusal(t *testing.T) {
+	t.Parallel()
+	b := setup(t, "all")
+	for _, refusal := range []string{"", "the user may not write it"} {
+		b.world.refusal = refusal
+		var warnings []string
+		r, err := b.client("all").CreateRequest(t.Context(), api.CreateRequest{Target: "orders", Key: api.NewKey("lock:a"), Reason: "stuck"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		warnings = append(warnings, r.Warnings...)
+		bundle, err := b.client("all").CreateBundle(t.Context(), api.CreateBundle{Target: "orders", Host: "app-7", Reason: "gone"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range bundle.Requests {
+			warnings = append(warnings, r.Warnings...)
+		}
+		said := 0
+		for _, w := range warnings {
+			if w == "the release would fail: the user may not write it" {
+				said++
+			}
+		}
+		if refusal == "" && said != 0 || refusal != "" && said != 2 { // once in the bundle, whose requests are of one class
+			t.Errorf("%q: warnings %q", refusal, warnings)
+		}
+	}
+}
+
 func TestDatabaseIsTheTargetsOwnUnlessSaid(t *testing.T) {
 	t.Parallel()
 	b := setup(t, "all")

@@ -63,7 +63,7 @@ func (f *observeFlags) options(p *program, conn connect.Config) (scan.Options, *
 				shown.update(func(time.Time) string {
 					return fmt.Sprintf("observing: %s of %s", observed.Truncate(time.Second), f.observe)
 				})
-			case !sweep.Started.IsZero():
+			case !sweep.Started.IsZero() && (f.observe == 0 || time.Since(sweep.Started) > time.Second):
 				shown.update(func(now time.Time) string { return progressWords(sweep, now) })
 			}
 		},

@@ -68,7 +68,7 @@ func load(file string, check func(Config) error) (Config, error) {
 func read(file string) (Config, *decoder, error) {
 	raw, err := os.ReadFile(file)
 	if err != nil {
-		return Config{}, nil, fmt.Errorf("read configuration: %w; give a file with --config, or print one with 'locksteward config show --example'", err)
+		return Config{}, nil, fmt.Errorf("read configuration: %w; name another file, or print one with 'locksteward config show --example'", err)
 	}
 	c, d := parse(file, raw, processEnviron())
 	d.loadTargets(&c, filepath.Dir(file))

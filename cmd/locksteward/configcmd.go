@@ -28,10 +28,7 @@ connections and no DNS queries.`,
 		Args:              cobra.MaximumNArgs(1),
 		ValidArgsFunction: yamlFiles,
 		RunE: func(_ *cobra.Command, args []string) error {
-			file := defaultConfigFile
-			if len(args) == 1 {
-				file = args[0]
-			}
+			file := configArg(args)
 			c, err := checkConfig(file)
 			if err != nil {
 				return err
@@ -70,10 +67,7 @@ With --example it prints a configuration with every key at its default instead.`
 				_, err := io.WriteString(p.stdout, locksteward.ExampleConfig)
 				return err
 			}
-			file := defaultConfigFile
-			if len(args) == 1 {
-				file = args[0]
-			}
+			file := configArg(args)
 			settings, err := readConfig(file, config.Settings)
 			if err != nil {
 				return err
@@ -101,6 +95,14 @@ With --example it prints a configuration with every key at its default instead.`
 		show.MarkFlagsMutuallyExclusive("example", other)
 	}
 	return group("config", "Check or show a configuration, or print an example", check, show)
+}
+
+// configArg returns the configuration that an optional argument names.
+func configArg(args []string) string {
+	if len(args) == 0 {
+		return defaultConfigFile
+	}
+	return args[0]
 }
 
 // loadTargets is loadConfig with the targets that DNS names lead to now. What cannot

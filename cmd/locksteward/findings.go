@@ -30,6 +30,7 @@ func findingsListCommand(p *program) *cobra.Command {
 			c.Flags().StringVar(&filter.Rule, "rule", "", "only of this rule, such as ttl/none")
 			c.Flags().StringVar(&filter.Severity, "severity", "", "only critical, warning or info")
 			c.Flags().StringVar(&filter.Status, "status", "", "only firing or pending")
+			c.Flags().StringVar(&filter.Text, "search", "", "only on keys that contain this text, in upper or lower case")
 			c.Flags().StringVar(&filter.Lang, "lang", "", "language of findings: en or zh")
 			c.Flags().IntVar(&limit, "limit", 100, "maximum number; 0: all")
 		},

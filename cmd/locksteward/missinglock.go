@@ -54,7 +54,11 @@ func describeMissingLock(ctx context.Context, client *apiclient.Client, ref lock
 		}
 	}
 	for _, e := range past.Events {
-		fmt.Fprintf(&b, "\n  %s  %s", e.At.Local().Format(time.DateTime), oneLine(e.Kind))
+		kind := oneLine(e.Kind)
+		if e.Kind == api.EventReleased && !e.ByHolder {
+			kind = "released or deleted"
+		}
+		fmt.Fprintf(&b, "\n  %s  %s", e.At.Local().Format(time.DateTime), kind)
 		switch {
 		case e.Rule != "":
 			fmt.Fprintf(&b, ": %s", oneLine(e.Rule))

@@ -164,7 +164,8 @@ func requestBundle(ctx context.Context, client *apiclient.Client, ask requestFla
 func writePreview(w io.Writer, v api.Preview) error {
 	var b strings.Builder
 	e := v.Request.Evidence
-	fmt.Fprintf(&b, "%s of %s (%s, library %s, identity %s)\n", e.Act, showKey(e.Key), e.Type, e.Library, identity(e))
+	fmt.Fprintf(&b, "%s of %s (%s, library %s)\n", e.Act, showKey(e.Key), e.Type, e.Library)
+	fmt.Fprintf(&b, "identity %s\n", explainedIdentity(identity(e), e.Identity))
 	switch {
 	case v.Refusal != "":
 		fmt.Fprintf(&b, "refused: %s\n", oneLine(v.Refusal))

@@ -1,0 +1,201 @@
+package endtoend_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.etcd.io/etcd/client/v3/concurrency"
+
+	"github.com/locksteward/locksteward"
+	"github.com/locksteward/locksteward/api"
+	"github.com/locksteward/locksteward/internal/lockstore"
+	"github.com/locksteward/locksteward/internal/testkit/testagent"
+	"github.com/locksteward/locksteward/internal/testkit/testetcd"
+	"github.com/locksteward/locksteward/internal/testkit/testpg"
+	"github.com/locksteward/locksteward/internal/testkit/testredis"
+	"github.com/locksteward/locksteward/release"
+	"github.com/locksteward/locksteward/source/redis/connect"
+)
+
+// stuck is a lock of a store other than Redis that nobody will free, with one waiter.
+type stuck struct {
+	source    string // the metrics label
+	key       string
+	rule      string
+	severity  string
+	alsoEnds  string        // another lock that the release ends; "" if there is none
+	firesIn   time.Duration // at most
+	proceeded <-chan error  // the waiter's attempt, which ends when it has the lock
+}
+
+// governed takes a stuck lock through the whole agent: its finding, metrics, webhook, a previewed
+// request, the approval of another person, the release, the waiter, the audit trail and the end of
+// the alert.
+func governed(t *testing.T, f *fixture, l stuck) {
+	t.Helper()
+	f.await(l.firesIn, "the webhook has a signed message", func() bool { return len(f.sink.of("firing")) > 0 })
+	if e := f.sink.of("firing"); len(e) != 1 || e[0].Rule != l.rule || e[0].Key.Key != l.key || e[0].Severity != l.severity || e[0].Team != "checkout" {
+		t.Errorf("reported: %+v", e)
+	}
+	series := map[string]float64{}
+	samples, err := testagent.Scrape(t.Context(), f.agent.MetricsAddr().String())
+	for _, s := range samples {
+		series[s.Series] = s.Value
+	}
+	for _, want := range []string{
+		`locksteward_target_info{source="` + l.source + `",target="main"}`,
+		`locksteward_findings{class="orders",rule="` + l.rule + `",severity="` + l.severity + `",target="main"}`,
+	} {
+		if err != nil || series[want] != 1 {
+			t.Errorf("%s is %v, %v", want, series[want], err)
+		}
+	}
+
+	asked := api.CreateRequest{Target: "main", Key: api.NewKey(l.key), Reason: "its process is gone"}
+	dry, err := f.ana.DryRun(t.Context(), asked)
+	if err != nil || !dry.Found || dry.Refusal != "" || dry.Script == "" {
+		t.Fatalf("preview: %+v, %v", dry, err)
+	}
+	if ends := slices.ContainsFunc(dry.Warnings, func(w string) bool { return strings.Contains(w, "also ends") && strings.Contains(w, l.alsoEnds) }); ends != (l.alsoEnds != "") {
+		t.Errorf("the preview warns %q, want %q as what ends too", dry.Warnings, l.alsoEnds)
+	}
+	r, err := f.ana.CreateRequest(t.Context(), asked)
+	if err != nil || !slices.Contains(r.Evidence.Findings, l.rule) {
+		t.Fatalf("request with findings %q, %v", r.Evidence.Findings, err)
+	}
+	if _, err := f.ana.Approve(t.Context(), r.ID, api.Decide{Reason: "checked", EvidenceHash: r.EvidenceHash}); err == nil {
+		t.Error("who asked may approve")
+	}
+	if p, err := f.bo.Preview(t.Context(), r.ID); err != nil || !p.Found || len(p.Differences) != 0 {
+		t.Errorf("preview of the request: %+v, %v", p, err)
+	}
+	select {
+	case err := <-l.proceeded:
+		t.Fatalf("the waiter does not wait: %v", err)
+	default:
+	}
+	r, err = f.bo.Approve(t.Context(), r.ID, api.Decide{Reason: "checked", EvidenceHash: r.EvidenceHash})
+	if err != nil || r.State != string(locksteward.RequestReleased) {
+		t.Fatalf("approve: %s %q, %v", r.State, r.Outcome, err)
+	}
+	select {
+	case err := <-l.proceeded:
+		if err != nil {
+			t.Errorf("the waiter: %v", err)
+		}
+	case <-time.After(within):
+		t.Fatal("the waiter does not get the lock")
+	}
+	f.await(within, "the webhook is notified of the end", func() bool { return len(f.sink.of("resolved")) > 0 })
+	if fired, ended := f.sink.of("firing"), f.sink.of("resolved"); len(fired) != 1 || len(ended) != 1 || ended[0].Fingerprint != fired[0].Fingerprint {
+		t.Errorf("reported: %+v, then %+v", fired, ended)
+	}
+
+	trail, err := f.bo.Audit(t.Context(), 100)
+	var entries []string
+	for _, e := range slices.Backward(trail.Entries) { // the newest is first
+		if e.Subject == r.ID {
+			entries = append(entries, fmt.Sprint(e.Action, " ", e.Outcome, " by ", e.Actor, " of ", e.Key.Key))
+		}
+	}
+	want := []string{
+		release.ActionRequest + " pending by ana of " + l.key,
+		release.ActionApprove + " refused by ana of " + l.key,
+		release.ActionApprove + " approved by bo of " + l.key,
+		release.ActionExecute + " intent by bo of " + l.key,
+		release.ActionExecute + " released by bo of " + l.key,
+	}
+	if err != nil || !slices.Equal(entries, want) {
+		t.Errorf("the audit trail has\n%s\nwant\n%s\n%v", strings.Join(entries, "\n"), strings.Join(want, "\n"), err)
+	}
+}
+
+// A session of PostgreSQL that does nothing holds two advisory locks, and a deploy waits for one:
+// ending the session is approved, with the roles that `locksteward acl` prints.
+func TestStrandedSessionThroughTheAgent(t *testing.T) {
+	t.Parallel()
+	if runtime.GOOS != "linux" {
+		t.Skip("SKIPPED: needs an address of its own in 127.0.0.0/8")
+	}
+	addr := fmt.Sprintf("127.78.%d.%d", os.Getpid()>>8&0xff, os.Getpid()&0xff)
+	server := testpg.Start(t, "listen_addresses="+addr)
+	connectAs := func(application string) *pgx.Conn {
+		t.Helper()
+		cfg, err := pgx.ParseConfig(server.DSN())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if application == "migrate" {
+			cfg.User = "app" // sessions of superusers cannot be ended
+		}
+		cfg.RuntimeParams["application_name"] = application
+		conn, err := pgx.ConnectConfig(t.Context(), cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = conn.Close(context.WithoutCancel(t.Context())) }) // the agent may have ended it
+		return conn
+	}
+	execute := func(conn *pgx.Conn, statement string) {
+		t.Helper()
+		if _, err := conn.Exec(t.Context(), statement); err != nil {
+			t.Fatalf("%s: %v", statement, err)
+		}
+	}
+	admin := connectAs("admin")
+	url := "postgres://" + addr + ":5432/postgres?sslmode=disable"
+	rights, err := lockstore.Rights(t.Context(), connect.Config{URL: strings.Replace(url, "://", "://postgres@", 1)}, lockstore.RightsOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	execute(admin, rights)
+	execute(admin, "CREATE ROLE app LOGIN")
+	f := newFixture(t, "url: '"+url+"', username: locksteward, release_credentials: {username: locksteward_release}", "advisory:*", "")
+	f.awaitSweep()
+
+	execute(connectAs("migrate"), "SELECT pg_advisory_lock(1000), pg_advisory_lock(1001)")
+	deploy, proceeded := connectAs("deploy"), make(chan error, 1)
+	go func() {
+		_, err := deploy.Exec(context.WithoutCancel(t.Context()), "SELECT pg_advisory_lock(1000)")
+		proceeded <- err
+	}()
+	governed(t, f, stuck{
+		source: "postgres", key: "advisory:postgres:1000", rule: "holder/stranded", severity: "warning",
+		alsoEnds: "advisory:postgres:1001", firesIn: 3 * within, proceeded: proceeded,
+	})
+}
+
+// A lock in etcd was written without a lease by a program that is gone.
+func TestKeyWithoutLeaseThroughTheAgent(t *testing.T) {
+	t.Parallel()
+	server := testetcd.Start(t)
+	client := server.Client(t)
+	f := newFixture(t, "url: '"+server.URL()+"', release_credentials: {}", "lock:order:*", "")
+	f.awaitSweep()
+
+	const key = "lock:order:4711"
+	// As concurrency.Mutex does, but for the lease.
+	if _, err := client.Put(t.Context(), key+"/5bbaa21a84402d05", ""); err != nil {
+		t.Fatal(err)
+	}
+	session, err := concurrency.NewSession(client, concurrency.WithTTL(60))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = session.Close() }) // the server may be gone
+	waiter, proceeded := concurrency.NewMutex(session, key), make(chan error, 1)
+	go func() { proceeded <- waiter.Lock(context.WithoutCancel(t.Context())) }()
+	testredis.Eventually(t, within, func() bool {
+		got, err := client.Get(t.Context(), key+"/", clientv3.WithPrefix(), clientv3.WithCountOnly())
+		return err == nil && got.Count == 2
+	}, "nobody waits")
+	governed(t, f, stuck{source: "etcd", key: key, rule: "ttl/none", severity: "critical", firesIn: within, proceeded: proceeded})
+}

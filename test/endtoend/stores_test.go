@@ -12,7 +12,6 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	clientv3 "go.etcd.io/etcd/client/v3"
-	"go.etcd.io/etcd/client/v3/concurrency"
 
 	"github.com/locksteward/locksteward"
 	"github.com/locksteward/locksteward/api"
@@ -20,7 +19,6 @@ import (
 	"github.com/locksteward/locksteward/internal/testkit/testagent"
 	"github.com/locksteward/locksteward/internal/testkit/testetcd"
 	"github.com/locksteward/locksteward/internal/testkit/testpg"
-	"github.com/locksteward/locksteward/internal/testkit/testredis"
 	"github.com/locksteward/locksteward/release"
 	"github.com/locksteward/locksteward/source/redis/connect"
 )
@@ -182,20 +180,33 @@ func TestKeyWithoutLeaseThroughTheAgent(t *testing.T) {
 	f.awaitSweep()
 
 	const key = "lock:order:4711"
-	// As concurrency.Mutex does, but for the lease.
-	if _, err := client.Put(t.Context(), key+"/5bbaa21a84402d05", ""); err != nil {
+	// acquire puts the key if it does not exist, else it awaits its deletion.
+	acquire := func(ctx context.Context, value string, opts ...clientv3.OpOption) error {
+		for {
+			got, err := client.Txn(ctx).If(clientv3.Compare(clientv3.CreateRevision(key), "=", 0)).Then(clientv3.OpPut(key, value, opts...)).Commit()
+			if err != nil || got.Succeeded {
+				return err
+			}
+			watch, stop := context.WithCancel(ctx)
+			for r := range client.Watch(watch, key, clientv3.WithRev(got.Header.Revision+1), clientv3.WithFilterPut()) {
+				if len(r.Events) > 0 {
+					break
+				}
+			}
+			stop()
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
+		}
+	}
+	if err := acquire(t.Context(), "worker-7"); err != nil {
 		t.Fatal(err)
 	}
-	session, err := concurrency.NewSession(client, concurrency.WithTTL(60))
+	lease, err := client.Grant(t.Context(), 60)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = session.Close() }) // the server may be gone
-	waiter, proceeded := concurrency.NewMutex(session, key), make(chan error, 1)
-	go func() { proceeded <- waiter.Lock(context.WithoutCancel(t.Context())) }()
-	testredis.Eventually(t, within, func() bool {
-		got, err := client.Get(t.Context(), key+"/", clientv3.WithPrefix(), clientv3.WithCountOnly())
-		return err == nil && got.Count == 2
-	}, "nobody waits")
+	proceeded := make(chan error, 1)
+	go func() { proceeded <- acquire(t.Context(), "worker-8", clientv3.WithLease(lease.ID)) }()
 	governed(t, f, stuck{source: "etcd", key: key, rule: "ttl/none", severity: "critical", firesIn: within, proceeded: proceeded})
 }

@@ -49,7 +49,8 @@ type reader interface {
 
 // schemes are those of all stores but Redis.
 var schemes = map[string]scheme{
-	"postgres": postgres, "postgresql": postgres, "mysql": mysql, "mariadb": mysql, "etcd": etcd, "etcds": etcds, "zookeeper": zookeeper,
+	"postgres": postgres, "postgresql": postgres, "mysql": mysql, "mariadb": mysql, "etcd": etcd, "etcds": etcds,
+	"zookeeper": zookeeper, "zookeeper+tls": zookeeperTLS,
 }
 
 // schemeOf returns the scheme of the URL that a was parsed from.

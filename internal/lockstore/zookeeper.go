@@ -11,7 +11,7 @@ import (
 const ZooKeeper Kind = "zookeeper"
 
 var zookeeper = scheme{
-	kind: ZooKeeper, port: "2181", example: "zookeeper://a:2181,b:2181/chroot", parameters: []string{"admin_port"}, encrypted: "zookeeper:// without TLS settings: TLS is not supported",
+	kind: ZooKeeper, port: "2181", example: "zookeeper://a:2181,b:2181/chroot", parameters: []string{"admin_port"}, encrypted: "zookeeper+tls://a:2281,b:2281/chroot",
 	open: func(l source.Login, o Options) (reader, func() error, error) {
 		s, err := zksource.Open(l, zksource.Options{Digest: o.Digest})
 		if err != nil {
@@ -47,3 +47,10 @@ var zookeeper = scheme{
 		return append(out, checkOf("releaser: "+c.Name, c.OK, c.Found, c.Todo))
 	},
 }
+
+// zookeeperTLS is ZooKeeper with TLS.
+var zookeeperTLS = func() scheme {
+	s := zookeeper
+	s.port, s.tls = "2281", true
+	return s
+}()

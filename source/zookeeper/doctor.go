@@ -85,7 +85,7 @@ type Check struct {
 func (s *Source) Check(ctx context.Context) []Check {
 	var out []Check
 	for _, server := range s.client.spec.servers {
-		out = append(out, checkServer(ctx, server))
+		out = append(out, s.client.checkServer(ctx, server))
 	}
 	if _, err := s.client.get(ctx); err != nil {
 		return append(out, Check{Name: "session", Found: s.Explain(err), Todo: "see the servers' logs; without a session nothing is seen"})
@@ -101,22 +101,22 @@ func (s *Source) Check(ctx context.Context) []Check {
 	return out
 }
 
-func checkServer(ctx context.Context, server string) Check {
+func (c *client) checkServer(ctx context.Context, server string) Check {
 	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
 	defer cancel()
-	answer, err := fourLetters(ctx, server, "srvr")
-	c := Check{Name: "server", Found: server + ": " + stateText(stateOf(answer), err)}
+	answer, err := c.fourLetters(ctx, server, "srvr")
+	check := Check{Name: "server", Found: server + ": " + stateText(stateOf(answer), err)}
 	switch state := stateOf(answer); {
 	case err != nil:
-		c.Todo = "start the server, or open the way to it; the others may serve meanwhile"
+		check.Todo = "start the server, or open the way to it; the others may serve meanwhile"
 	case state == stateServing:
 		_, mode, _ := strings.Cut(answer, "Mode: ")
 		mode, _, _ = strings.Cut(mode, "\n")
-		c.OK, c.Found = true, server+": "+mode
+		check.OK, check.Found = true, server+": "+mode
 	case state == stateForbidden:
-		c.OK, c.Found = true, server+": answers; whether it leads is not known, since 4lw.commands.whitelist does not have srvr"
+		check.OK, check.Found = true, server+": answers; whether it leads is not known, since 4lw.commands.whitelist does not have srvr"
 	}
-	return c
+	return check
 }
 
 // checkDirectories reads all that the classes name, once.

@@ -43,19 +43,14 @@ func governed(t *testing.T, f *fixture, l stuck) {
 	if e := f.sink.of("firing"); len(e) != 1 || e[0].Rule != l.rule || e[0].Key.Key != l.key || e[0].Severity != l.severity || e[0].Team != "checkout" {
 		t.Errorf("reported: %+v", e)
 	}
-	series := map[string]float64{}
-	samples, err := testagent.Scrape(t.Context(), f.agent.MetricsAddr().String())
-	for _, s := range samples {
-		series[s.Series] = s.Value
-	}
-	for _, want := range []string{
-		`locksteward_target_info{source="` + l.source + `",target="main"}`,
-		`locksteward_findings{class="orders",rule="` + l.rule + `",severity="` + l.severity + `",target="main"}`,
-	} {
-		if err != nil || series[want] != 1 {
-			t.Errorf("%s is %v, %v", want, series[want], err)
+	f.await(within, "the metrics have the finding", func() bool {
+		samples, err := testagent.Scrape(t.Context(), f.agent.MetricsAddr().String())
+		has := func(series string) bool {
+			return slices.ContainsFunc(samples, func(s testagent.Sample) bool { return s.Series == series && s.Value == 1 })
 		}
-	}
+		return err == nil && has(`locksteward_target_info{source="`+l.source+`",target="main"}`) &&
+			has(`locksteward_findings{class="orders",risk="deadlock",rule="`+l.rule+`",severity="`+l.severity+`",target="main"}`)
+	})
 
 	asked := api.CreateRequest{Target: "main", Key: api.NewKey(l.key), Reason: "its process is gone"}
 	dry, err := f.ana.DryRun(t.Context(), asked)
@@ -108,8 +103,8 @@ func governed(t *testing.T, f *fixture, l stuck) {
 		release.ActionRequest + " pending by ana of " + l.key,
 		release.ActionApprove + " refused by ana of " + l.key,
 		release.ActionApprove + " approved by bo of " + l.key,
-		release.ActionExecute + " intent by bo of " + l.key,
-		release.ActionExecute + " released by bo of " + l.key,
+		release.ActionExecute + " intent by agent of " + l.key,
+		release.ActionExecute + " released by agent of " + l.key,
 	}
 	if err != nil || !slices.Equal(entries, want) {
 		t.Errorf("the audit trail has\n%s\nwant\n%s\n%v", strings.Join(entries, "\n"), strings.Join(want, "\n"), err)
@@ -162,7 +157,7 @@ func TestStrandedSessionThroughTheAgent(t *testing.T) {
 	execute(connectAs("migrate"), "SELECT pg_advisory_lock(1000), pg_advisory_lock(1001)")
 	deploy, proceeded := connectAs("deploy"), make(chan error, 1)
 	go func() {
-		_, err := deploy.Exec(context.WithoutCancel(t.Context()), "SELECT pg_advisory_lock(1000)")
+		_, err := deploy.Exec(t.Context(), "SELECT pg_advisory_lock(1000)")
 		proceeded <- err
 	}()
 	governed(t, f, stuck{

@@ -36,8 +36,8 @@ type scheme struct {
 	// rights returns the statements that grant the least rights to who reads with this login, and
 	// to a releaser of that name.
 	rights func(ctx context.Context, l source.Login, o RightsOptions) (string, error)
-	// examine checks what a reader with this login can do, and a releaser if there is one.
-	examine func(ctx context.Context, l source.Login, release *source.Login, opts ExamineOptions) []source.Check
+	// check examines what a reader with this login can do, checkReleaser what a releaser can.
+	check, checkReleaser func(ctx context.Context, l source.Login, opts ExamineOptions) []source.Check
 }
 
 // reader is a source that makes its connections itself.

@@ -215,7 +215,7 @@ func TestOneDirectoryIsForbidden(t *testing.T) {
 	}
 	checks := w.src.Check(t.Context())
 	last := checks[len(checks)-1]
-	if last.OK || last.Name != "directories" || !strings.Contains(last.Found, "1 of 3 cannot be read: /locks/b") {
+	if last.Status == source.StatusOK || last.Name != "directories" || !strings.Contains(last.Found, "1 of 3 cannot be read: /locks/b") {
 		t.Errorf("checks %+v", checks)
 	}
 	// The others end as ever.
@@ -257,7 +257,7 @@ func TestAdminServer(t *testing.T) {
 		t.Errorf("session %+v", l.Session)
 	}
 	for _, c := range src.Check(t.Context()) {
-		if !c.OK {
+		if c.Status != source.StatusOK {
 			t.Errorf("check %+v", c)
 		}
 	}
@@ -267,7 +267,7 @@ func TestAdminServer(t *testing.T) {
 		t.Errorf("session %+v", l.Session)
 	}
 	checks := closed.Check(t.Context())
-	if last := checks[len(checks)-1]; last.OK || last.Name != "admin" || last.Todo == "" {
+	if last := checks[len(checks)-1]; last.Status == source.StatusOK || last.Name != "admin" || last.Todo == "" {
 		t.Errorf("checks %+v", checks)
 	}
 }

@@ -29,6 +29,7 @@ func TestURL(t *testing.T) {
 		"zookeeper://h?x=y":                `parameter "x" is not known`,
 		"zookeeper://h?admin_port=0":       "admin_port=\"0\" is no port",
 		"zookeeper://h?admin_port=8080":    "",
+		"zookeeper+tls://h,g:2282/chroot":  "",
 		"zookeeper://%zz@h":                "not escaped",
 		"zookeeper://h/%zz":                "not escaped",
 		"zookeeper://h":                    "",

@@ -183,10 +183,10 @@ func (b *keyBed) receivers() {
 		{"slack", nil, []string{"url"}},
 		{"pagerduty", nil, []string{"url_file", "routing_key_file"}},
 		{"pagerduty", nil, []string{"url", "routing_key"}},
-		{"dingtalk", nil, []string{"url_file", "secret_file"}},
-		{"dingtalk", nil, []string{"url", "secret"}},
-		{"feishu", nil, []string{"url_file", "secret_file"}},
-		{"feishu", nil, []string{"url", "secret"}},
+		{"dingtalk", nil, []string{"url_file", "secret_files[0]"}},
+		{"dingtalk", nil, []string{"url", "secrets[0]"}},
+		{"feishu", nil, []string{"url_file", "secret_files[0]"}},
+		{"feishu", nil, []string{"url", "secrets[0]"}},
 		{"wecom", nil, []string{"url_file"}},
 		{"wecom", nil, []string{"url"}},
 		{"email", []string{"server=" + b.nobody, "from=a@example.com", "to=[b@example.com]", "username=ann"}, []string{"password_file"}},
@@ -194,7 +194,8 @@ func (b *keyBed) receivers() {
 	} {
 		path := fmt.Sprintf("alert.receivers[%d]", i)
 		b.set(path+".name", r.kind+string(rune('a'+i)))
-		path += "." + r.kind + "."
+		b.set(path+".kind", r.kind)
+		path += "."
 		b.set(path+"allow_private", "true")
 		for _, pair := range r.plain {
 			name, value, _ := strings.Cut(pair, "=")

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"regexp"
 	"strings"
@@ -122,6 +123,8 @@ func usageArgs(check cobra.PositionalArgs) cobra.PositionalArgs {
 				return usagef("%s is missing; see '%s --help'", want[len(args)], cmd.CommandPath())
 			} else if len(want) > 0 {
 				return usagef("got %d arguments, takes %s: quote arguments with blanks; see '%s --help'", len(args), strings.Join(want, " "), cmd.CommandPath())
+			} else if strings.HasPrefix(err.Error(), "unknown command") { // cobra.NoArgs
+				return usagef("%w; see '%s --help'", masked(fmt.Errorf("got %q, takes no arguments", args[0])), cmd.CommandPath())
 			}
 			return usagef("%w; see '%s --help'", err, cmd.CommandPath())
 		}

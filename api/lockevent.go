@@ -30,15 +30,15 @@ type LockEvent struct {
 	//api:enum acquired|renewed|released|expired|deleted|force-released|gone|pending|firing|resolved
 	Kind string `json:"kind"`
 	// HeldMs is how long a hold lasted that ended, at least if HeldIsMinimum.
-	HeldMs        int64  `json:"held_ms,omitempty"`
-	HeldIsMinimum bool   `json:"held_is_minimum,omitempty"`
+	HeldMs        int64 `json:"held_ms,omitempty"`
+	HeldIsMinimum bool  `json:"held_is_minimum,omitempty"`
 	// ByHolder says that the holder itself released the lock, as its metadata shows. Without
 	// it a "released" lock was released or deleted, by whom is not known: most libraries write
 	// no metadata.
 	ByHolder    bool   `json:"by_holder,omitempty"`
 	Renewals    int    `json:"renewals,omitempty"`
-	TokenDigest   string `json:"token_digest,omitempty"`
-	Holder        Holder `json:"holder"`
+	TokenDigest string `json:"token_digest,omitempty"`
+	Holder      Holder `json:"holder"`
 	// Rule, Severity and Summary are of a finding.
 	Rule     string `json:"rule,omitempty"`
 	Severity string `json:"severity,omitempty"`

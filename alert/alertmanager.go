@@ -28,88 +28,60 @@ const (
 	stragglerWait = time.Second
 )
 
-// Alertmanager is Prometheus's Alertmanager, one or all of a cluster: each finding is
-// an alert of its API v2.
-type Alertmanager struct {
-	Endpoint `yaml:",inline"`
-	// URLs replace url with those of several instances: each gets everything, and a
-	// notification is delivered when one of them accepted it.
-	URLs []locksteward.Secret `yaml:"urls"`
-	// Username and PasswordFile log in with a password, TokenFile with a bearer token.
-	// Password and Token are in place of the files the secrets themselves, from the
-	// environment.
-	Username     string             `yaml:"username"`
-	PasswordFile string             `yaml:"password_file"`
-	Password     locksteward.Secret `yaml:"password" from:"env"`
-	TokenFile    string             `yaml:"token_file"`
-	Token        locksteward.Secret `yaml:"token" from:"env"`
-	// ResolveAfter is when an alert ends that is not resent, Resend how often firing alerts
-	// are resent.
-	ResolveAfter time.Duration `yaml:"resolve_after"`
-	Resend       time.Duration `yaml:"resend"`
+// alertmanagerKind is Prometheus's Alertmanager, one or all of a cluster: each finding is an
+// alert of its API v2.
+var alertmanagerKind = kind{
+	traits: traits{cap: 100},
+	fill: func(r *Receiver) {
+		r.ResolveAfter = cmp.Or(r.ResolveAfter, DefaultResolveAfter)
+		r.Resend = cmp.Or(r.Resend, DefaultResend)
+	},
+	problems: alertmanagerProblems,
+	open:     openAlertmanager,
 }
 
-func (c Alertmanager) filled() kind {
-	c.Endpoint = c.Endpoint.withDefaults()
-	c.ResolveAfter = cmp.Or(c.ResolveAfter, DefaultResolveAfter)
-	c.Resend = cmp.Or(c.Resend, DefaultResend)
-	return c
-}
-
-func (c Alertmanager) problems() []error {
+func alertmanagerProblems(r Receiver) []error {
 	var errs []error
 	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
-	if len(c.URLs) == 0 {
-		errs = c.Endpoint.problems()
-	} else {
-		if c.URL != "" || c.URLFile != "" {
-			bad("urls: are given beside url or url_file: write all of them as urls")
-		}
-		for i, u := range c.URLs {
-			err := urlProblem(u, c.AllowPrivate)
-			if errors.Is(err, errLogin) {
-				bad("urls[%d]: %w: write them as username and password_file, which hold for all urls", i, errLogin)
-			} else if err != nil {
-				bad("urls[%d]: %w", i, err)
-			}
-		}
-		errs = append(errs, c.Patience.problems()...)
+	if len(r.URLs) > 0 && (r.URL != "" || r.URLFile != "") {
+		bad("urls: are given beside url or url_file: write all of them as urls")
 	}
-	errs = append(errs, given(c.Password, "password", c.PasswordFile)...)
-	errs = append(errs, given(c.Token, "token", c.TokenFile)...)
-	switch hasPassword := c.PasswordFile != "" || c.Password != ""; {
-	case c.Username != "" && !hasPassword:
-		bad("password_file: is missing: write the path of a file that holds the password of %q, or password", c.Username)
-	case c.Username == "" && hasPassword:
+	for i, u := range r.URLs {
+		err := urlProblem(u, r.AllowPrivate)
+		if errors.Is(err, errLogin) {
+			bad("urls[%d]: %w: write them as username and password_file, which hold for all urls", i, errLogin)
+		} else if err != nil {
+			bad("urls[%d]: %w", i, err)
+		}
+	}
+	switch hasPassword := r.PasswordFile != "" || r.Password != ""; {
+	case r.Username != "" && !hasPassword:
+		bad("password_file: is missing: write the path of a file that holds the password of %q, or password", r.Username)
+	case r.Username == "" && hasPassword:
 		bad("username: is missing beside password_file or password: write whose password it is")
-	case c.Username != "" && c.TokenFile != "":
-		bad("token_file: %q is given beside username: write one of them", c.TokenFile)
-	case c.Username != "" && c.Token != "":
-		bad("token: %s is given beside username: write one of them", c.Token)
+	case r.Username != "" && r.TokenFile != "":
+		bad("token_file: %q is given beside username: write one of them", r.TokenFile)
+	case r.Username != "" && r.Token != "":
+		bad("token: %s is given beside username: write one of them", r.Token)
 	}
-	if c.Resend < time.Second {
-		bad("resend: must be at least 1s, got %s", c.Resend)
+	if r.Resend < time.Second {
+		bad("resend: must be at least 1s, got %s", r.Resend)
 	}
-	if c.ResolveAfter < 3*c.Resend || c.ResolveAfter > 24*time.Hour {
-		bad("resolve_after: must be three times resend (%s) to 24h, so that one lost post ends no alert, got %s", c.Resend, c.ResolveAfter)
+	if r.ResolveAfter < 3*r.Resend || r.ResolveAfter > 24*time.Hour {
+		bad("resolve_after: must be three times resend (%s) to 24h, so that one lost post ends no alert, got %s", r.Resend, r.ResolveAfter)
 	}
 	return errs
 }
 
-func (c Alertmanager) traits() traits {
-	return traits{Patience: c.Patience, cap: 100}
-}
-
-// open reports the problems of all files at once.
-func (c Alertmanager) open(_ Receiver, fs *files) (transport, error) {
-	urls, errs := c.addresses(fs)
-	login, secrets, err := c.login(fs)
+func openAlertmanager(r Receiver, fs *files) (transport, error) {
+	urls, errs := r.addresses(fs)
+	login, secrets, err := r.login(fs)
 	if err != nil {
 		errs = append(errs, err)
 	}
-	a := &alertmanager{login: login, secrets: secrets, writer: alertWriter{c.ResolveAfter}, resend: c.Resend}
+	a := &alertmanager{login: login, secrets: secrets, writer: alertWriter{r.ResolveAfter}, resend: r.Resend}
 	for _, u := range urls {
-		p, err := newPoster(u.JoinPath(alertsPath), c.Network, c.Timeout, fs)
+		p, err := newPoster(u.JoinPath(alertsPath), r.Endpoint, fs)
 		if err != nil {
 			errs = append(errs, err)
 			break // the same for all
@@ -122,9 +94,10 @@ func (c Alertmanager) open(_ Receiver, fs *files) (transport, error) {
 	return a, nil
 }
 
-func (c Alertmanager) addresses(fs *files) ([]*url.URL, []error) {
-	if len(c.URLs) == 0 {
-		u, err := c.read(fs)
+// addresses are the URLs of all instances.
+func (r Receiver) addresses(fs *files) ([]*url.URL, []error) {
+	if len(r.URLs) == 0 {
+		u, err := r.read(fs)
 		if err != nil {
 			return nil, []error{err}
 		}
@@ -132,8 +105,8 @@ func (c Alertmanager) addresses(fs *files) ([]*url.URL, []error) {
 	}
 	var urls []*url.URL
 	var errs []error
-	for i, text := range c.URLs {
-		u, err := parseURL(text, c.AllowPrivate)
+	for i, text := range r.URLs {
+		u, err := parseURL(text, r.AllowPrivate)
 		if err != nil {
 			errs = append(errs, fmt.Errorf("urls[%d]: %w", i, err))
 			continue
@@ -144,24 +117,24 @@ func (c Alertmanager) addresses(fs *files) ([]*url.URL, []error) {
 }
 
 // login is the authorization header of each request, and the secret in it, in all forms.
-func (c Alertmanager) login(fs *files) (http.Header, []locksteward.Secret, error) {
-	r := http.Request{Header: http.Header{}}
+func (r Receiver) login(fs *files) (http.Header, []locksteward.Secret, error) {
+	req := http.Request{Header: http.Header{}}
 	var secret locksteward.Secret
 	var err error
 	switch {
-	case c.TokenFile != "" || c.Token != "":
-		if secret, err = fs.secretOr(c.Token, "token_file", c.TokenFile); err != nil {
+	case r.TokenFile != "" || r.Token != "":
+		if secret, err = fs.secretOr(r.Token, "token_file", r.TokenFile); err != nil {
 			return nil, nil, err
 		}
-		r.Header.Set("Authorization", "Bearer "+secret.Reveal())
-	case c.Username != "":
-		if secret, err = fs.secretOr(c.Password, "password_file", c.PasswordFile); err != nil {
+		req.Header.Set("Authorization", "Bearer "+secret.Reveal())
+	case r.Username != "":
+		if secret, err = fs.secretOr(r.Password, "password_file", r.PasswordFile); err != nil {
 			return nil, nil, err
 		}
-		r.SetBasicAuth(c.Username, secret.Reveal())
+		req.SetBasicAuth(r.Username, secret.Reveal())
 	}
-	_, sent, _ := strings.Cut(r.Header.Get("Authorization"), " ")
-	return r.Header, []locksteward.Secret{secret, locksteward.Secret(sent)}, nil
+	_, sent, _ := strings.Cut(req.Header.Get("Authorization"), " ")
+	return req.Header, []locksteward.Secret{secret, locksteward.Secret(sent)}, nil
 }
 
 // alertmanager delivers to all instances of one Alertmanager.

@@ -16,20 +16,11 @@ import (
 	"github.com/locksteward/locksteward/internal/testkit/testam"
 )
 
-// openAM opens an Alertmanager kind as a receiver has it.
-func openAM(t *testing.T, cfg Alertmanager) *alertmanager {
+// openAM opens a receiver of kind alertmanager.
+func openAM(t *testing.T, r Receiver) *alertmanager {
 	t.Helper()
-	cfg.AllowPrivate = true
-	full := cfg.filled().(Alertmanager)
-	if errs := full.problems(); len(errs) > 0 {
-		t.Fatal(errs)
-	}
-	out, err := full.open(Receiver{Name: "am", Lang: "en"}, &files{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(out.close)
-	return out.(*alertmanager)
+	r.AllowPrivate = true
+	return openAs(t, "alertmanager", r).(*alertmanager)
 }
 
 func atURL(text string) Endpoint { return Endpoint{URL: locksteward.Secret(text)} }
@@ -64,7 +55,7 @@ func ending(fired locksteward.Transition) locksteward.Transition {
 func TestAlertmanagerTakesFindings(t *testing.T) {
 	t.Parallel()
 	srv := testam.Start(t, testam.Options{RoutePrefix: "/am"})
-	out := openAM(t, Alertmanager{Endpoint: atURL(srv.URL())})
+	out := openAM(t, Receiver{Endpoint: atURL(srv.URL())})
 	one := lately(fire("lock:order:1", 1), time.Minute)
 	one.Finding.Team, one.Finding.RunbookURL = "checkout", "https://wiki/locks"
 	two := lately(fire("lock:order:2", 2), time.Minute)
@@ -118,7 +109,7 @@ func TestAlertmanagerTakesFindings(t *testing.T) {
 func TestAlertmanagerTakesHostileNames(t *testing.T) {
 	t.Parallel()
 	srv := testam.Start(t, testam.Options{})
-	out := openAM(t, Alertmanager{Endpoint: atURL(srv.URL())})
+	out := openAM(t, Receiver{Endpoint: atURL(srv.URL())})
 	var all []locksteward.Transition
 	for i, key := range []string{"\xff\x00\n\"{}", strings.Repeat("锁", 8<<10), "{{ .Labels }}", "\u202ex", "${ENV}", "\u2028</script>"} {
 		f := lately(fire(key, uint64(i+1)), time.Second)
@@ -150,7 +141,7 @@ func TestAlertmanagerTakesHostileNames(t *testing.T) {
 func TestAlertmanagerTakesReleases(t *testing.T) {
 	t.Parallel()
 	srv := testam.Start(t, testam.Options{})
-	out := openAM(t, Alertmanager{Endpoint: atURL(srv.URL())})
+	out := openAM(t, Receiver{Endpoint: atURL(srv.URL())})
 	now := time.Now()
 	notice := func(kind string, edit func(*Notice)) {
 		t.Helper()
@@ -201,7 +192,7 @@ func TestAlertmanagerTakesReleases(t *testing.T) {
 func TestAlertmanagerSendsFirstSweepsAndTests(t *testing.T) {
 	t.Parallel()
 	srv := testam.Start(t, testam.Options{})
-	out := openAM(t, Alertmanager{Endpoint: atURL(srv.URL())})
+	out := openAM(t, Receiver{Endpoint: atURL(srv.URL())})
 	c := composer{writer: writerOf("am")}
 	found := eventOfTransition(lately(fire("lock:order:1", 1), 0))
 	made := c.message(ReasonFirstSweep, &Group{Key: "first_sweep redis", Labels: map[string]string{"target": "redis"}, Firing: 1}, "", []locksteward.FindingEvent{found})
@@ -237,8 +228,8 @@ func TestAlertmanagerInstances(t *testing.T) {
 	t.Cleanup(hang.Close)
 	sick := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusServiceUnavailable) }))
 	t.Cleanup(sick.Close)
-	urls := func(list ...string) Alertmanager {
-		var c Alertmanager
+	urls := func(list ...string) Receiver {
+		var c Receiver
 		for _, u := range list {
 			c.URLs = append(c.URLs, locksteward.Secret(u))
 		}
@@ -271,9 +262,9 @@ func TestAlertmanagerLogsIn(t *testing.T) {
 		t.Fatal(err)
 	}
 	srv := testam.Start(t, testam.Options{WebConfig: fmt.Sprintf("basic_auth_users: {ann: %q}\n", hash)})
-	in := openAM(t, Alertmanager{Endpoint: atURL(srv.URL()), Username: "ann", PasswordFile: file(t, "pa55word\n")})
+	in := openAM(t, Receiver{Endpoint: atURL(srv.URL()), Username: "ann", PasswordFile: file(t, "pa55word\n")})
 	deliver(t, in, lately(fire("k", 1), 0))
-	wrong := openAM(t, Alertmanager{Endpoint: atURL(srv.URL()), Username: "ann", PasswordFile: file(t, "pa55")})
+	wrong := openAM(t, Receiver{Endpoint: atURL(srv.URL()), Username: "ann", PasswordFile: file(t, "pa55")})
 	m, err := writerOf("am").newsOf(fire("k", 1))
 	if err != nil {
 		t.Fatal(err)
@@ -287,7 +278,7 @@ func TestAlertmanagerLogsIn(t *testing.T) {
 	got := make(chan string, 1)
 	bearer := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { got <- r.Header.Get("Authorization") }))
 	t.Cleanup(bearer.Close)
-	deliver(t, openAM(t, Alertmanager{Endpoint: atURL(bearer.URL), TokenFile: file(t, "t0ken\n")}), fire("k", 1))
+	deliver(t, openAM(t, Receiver{Endpoint: atURL(bearer.URL), TokenFile: file(t, "t0ken\n")}), fire("k", 1))
 	if h := <-got; h != "Bearer t0ken" {
 		t.Errorf("authorization %q", h)
 	}
@@ -316,7 +307,7 @@ func TestAlertmanagerSaysNo(t *testing.T) {
 				_, _ = io.WriteString(w, c.body)
 			}))
 			t.Cleanup(srv.Close)
-			out := openAM(t, Alertmanager{Endpoint: atURL(srv.URL), TokenFile: file(t, "s3cr3t-token")})
+			out := openAM(t, Receiver{Endpoint: atURL(srv.URL), TokenFile: file(t, "s3cr3t-token")})
 			m, err := writerOf("am").newsOf(fire("k", 1))
 			if err != nil {
 				t.Fatal(err)
@@ -333,22 +324,22 @@ func TestAlertmanagerSaysNo(t *testing.T) {
 func TestAlertmanagerConfig(t *testing.T) {
 	t.Parallel()
 	err := decode(t, `receivers:
-  - {name: a, alertmanager: {}}
-  - {name: b, alertmanager: {urls: ["http://h", "https://u:s3cr3t@h"], url: "https://h"}}
-  - {name: c, alertmanager: {url: "https://h", username: ann}}
-  - {name: d, alertmanager: {url: "https://h", password_file: /p}}
-  - {name: e, alertmanager: {url: "https://h", username: ann, password_file: /p, token_file: /t, resend: 1ms, resolve_after: 48h}}
-  - {name: f, alertmanager: {url: "https://h", resend: 2m}}
+  - {name: a, kind: alertmanager}
+  - {name: b, kind: alertmanager, urls: ["http://h", "https://u:s3cr3t@h"], url: "https://h"}
+  - {name: c, kind: alertmanager, url: "https://h", username: ann}
+  - {name: d, kind: alertmanager, url: "https://h", password_file: /p}
+  - {name: e, kind: alertmanager, url: "https://h", username: ann, password_file: /p, token_file: /t, resend: 1ms, resolve_after: 48h}
+  - {name: f, kind: alertmanager, url: "https://h", resend: 2m}
 `).Validate()
 	if err == nil {
 		t.Fatal("valid")
 	}
 	for _, want := range []string{
-		"receivers[0].alertmanager.url_file: is missing", "receivers[1].alertmanager.urls: are given beside url",
-		"receivers[1].alertmanager.urls[0]: http://h must be https", "receivers[1].alertmanager.urls[1]: has credentials in it: write them as username and password_file",
-		"receivers[2].alertmanager.password_file: is missing", "receivers[3].alertmanager.username: is missing",
-		"receivers[4].alertmanager.token_file: \"/t\" is given beside username", "receivers[4].alertmanager.resend: must be at least 1s, got 1ms",
-		"receivers[4].alertmanager.resolve_after: must be three times resend (1ms) to 24h", "receivers[5].alertmanager.resolve_after: must be three times resend (2m0s)",
+		"receivers[0].url_file: is missing", "receivers[1].urls: are given beside url",
+		"receivers[1].urls[0]: http://h must be https", "receivers[1].urls[1]: has credentials in it: write them as username and password_file",
+		"receivers[2].password_file: is missing", "receivers[3].username: is missing",
+		"receivers[4].token_file: \"/t\" is given beside username", "receivers[4].resend: must be at least 1s, got 1ms",
+		"receivers[4].resolve_after: must be three times resend (1ms) to 24h", "receivers[5].resolve_after: must be three times resend (2m0s)",
 	} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("%q is missing in\n%v", want, err)
@@ -357,9 +348,9 @@ func TestAlertmanagerConfig(t *testing.T) {
 	if strings.Contains(err.Error(), "s3cr3t") {
 		t.Errorf("the error shows a secret:\n%v", err)
 	}
-	c := Alertmanager{Endpoint: atURL("https://h"), Username: "ann", PasswordFile: "/nowhere/p"}
+	c := Receiver{Endpoint: atURL("https://h"), Username: "ann", PasswordFile: "/nowhere/p"}
 	c.CAFile = "/nowhere/ca"
-	if _, err := c.filled().open(Receiver{}, &files{}); err == nil || !strings.Contains(err.Error(), "password_file:") || !strings.Contains(err.Error(), "ca_file:") {
+	if _, err := openAlertmanager(c, &files{}); err == nil || !strings.Contains(err.Error(), "password_file:") || !strings.Contains(err.Error(), "ca_file:") {
 		t.Errorf("got %v", err)
 	}
 }

@@ -148,7 +148,7 @@ func (s *nameServer) answer(q []byte) []byte {
 func TestNamesOfInnardsAreRefused(t *testing.T) {
 	t.Parallel()
 	dns := newNameServer(t)
-	dialer := Network{}.dialer(5 * time.Second)
+	dialer := Endpoint{Timeout: 5 * time.Second}.dialer()
 	dialer.Resolver = &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return new(net.Dialer).DialContext(ctx, "udp", dns.conn.LocalAddr().String())
 	}}
@@ -184,7 +184,7 @@ func TestOddWaysToWriteAnAddress(t *testing.T) {
 		"2130706433", "0x7f000001", "0177.0.0.1", "127.1", "0", "0x7f.1", "localhost", "LOCALHOST", "localhost.", "[::1]", "[::ffff:127.0.0.1]", "[0:0:0:0:0:0:0:1]",
 		"①②⑦.0.0.1", "127。0。0。1",
 	} {
-		w := newHook(t, Webhook{Endpoint: Endpoint{URL: "https://h", Patience: Patience{Timeout: 5 * time.Second}}})
+		w := newHook(t, Endpoint{URL: "https://h", Timeout: 5 * time.Second})
 		at := *w.url
 		at.Host = host + ":9"
 		w.url = &at

@@ -33,23 +33,22 @@ const (
 )
 
 // kindsAt are receivers of all kinds at one place, with canaries in all secrets.
-func kindsAt(t *testing.T, base string, n Network, p Patience) []Receiver {
+func kindsAt(t *testing.T, base string, at Endpoint) []Receiver {
 	t.Helper()
 	whsec := "whsec_" + base64.StdEncoding.EncodeToString([]byte(canary+canary))
 	scheme, host, _ := strings.Cut(base, "://")
-	at := Endpoint{URLFile: file(t, scheme+"://ann:"+canary+"user@"+host+canaryPath), Network: n, Patience: p}
+	mail := at
+	at.URLFile = file(t, scheme+"://ann:"+canary+"user@"+host+canaryPath)
 	return []Receiver{
-		{Name: "webhook", Webhook: &Webhook{Endpoint: at, SecretFiles: []string{file(t, whsec)}}},
-		{Name: "alertmanager", Alertmanager: &Alertmanager{Endpoint: at, Username: "ann", PasswordFile: file(t, canary+"password")}},
-		{Name: "alertmanager-token", Alertmanager: &Alertmanager{Endpoint: at, TokenFile: file(t, canary+"token")}},
-		{Name: "pagerduty", PagerDuty: &PagerDuty{Endpoint: at, RoutingKeyFile: file(t, canaryKey)}},
-		{Name: "slack", Slack: &Slack{Endpoint: at}},
-		{Name: "dingtalk", DingTalk: &DingTalk{Endpoint: at, SecretFile: file(t, "SEC"+canary)}},
-		{Name: "feishu", Feishu: &Feishu{Endpoint: at, SecretFile: file(t, canary+"secret")}},
-		{Name: "wecom", WeCom: &WeCom{Endpoint: at}},
-		{Name: "email", Email: &Email{
-			Server: host, From: "a@example.com", To: []string{"b@example.com"}, Username: "ann", PasswordFile: file(t, canary+"smtp"), Network: n, Patience: p,
-		}},
+		{Name: "webhook", Kind: "webhook", Endpoint: signedBy(at, file(t, whsec))},
+		{Name: "alertmanager", Kind: "alertmanager", Endpoint: at, Username: "ann", PasswordFile: file(t, canary+"password")},
+		{Name: "alertmanager-token", Kind: "alertmanager", Endpoint: at, TokenFile: file(t, canary+"token")},
+		{Name: "pagerduty", Kind: "pagerduty", Endpoint: at, RoutingKeyFile: file(t, canaryKey)},
+		{Name: "slack", Kind: "slack", Endpoint: at},
+		{Name: "dingtalk", Kind: "dingtalk", Endpoint: signedBy(at, file(t, "SEC"+canary))},
+		{Name: "feishu", Kind: "feishu", Endpoint: signedBy(at, file(t, canary+"secret"))},
+		{Name: "wecom", Kind: "wecom", Endpoint: at},
+		{Name: "email", Kind: "email", Server: host, From: "a@example.com", To: []string{"b@example.com"}, Username: "ann", PasswordFile: file(t, canary+"smtp"), Endpoint: mail},
 	}
 }
 
@@ -67,7 +66,7 @@ type mode struct {
 	name string
 	// base is where it is.
 	base string
-	n    Network
+	at   Endpoint
 	want []Reason // of HTTP kinds, any of them
 	mail []Reason // of mail
 	// each is, by name of the receiver, in place of want what it must be.
@@ -77,7 +76,7 @@ type mode struct {
 // wants are the reasons that one receiver may have.
 func (m mode) wants(r Receiver) []Reason {
 	switch {
-	case r.Email != nil:
+	case r.Kind == "email":
 		return m.mail
 	case m.each != nil:
 		return []Reason{m.each[r.Name]} // a kind that is missing there has none
@@ -89,7 +88,7 @@ func (m mode) wants(r Receiver) []Reason {
 // modes are servers that go wrong.
 func modes(t *testing.T) []mode {
 	t.Helper()
-	private := Network{AllowPrivate: true}
+	private := Endpoint{AllowPrivate: true}
 	serve := func(h http.HandlerFunc) string {
 		srv := httptest.NewUnstartedServer(h)
 		srv.Config.ErrorLog = log.New(io.Discard, "", 0)
@@ -128,7 +127,7 @@ func modes(t *testing.T) []mode {
 	return []mode{
 		{"refused", "http://" + nobody(t), private, []Reason{ReasonRefused}, []Reason{ReasonRefused}, nil},
 		{"no such name", "https://no-such-host.invalid:8443", private, []Reason{ReasonDNS}, []Reason{ReasonDNS}, nil},
-		{"private address", serve(answers(200, nil)), Network{}, []Reason{ReasonBlocked}, []Reason{ReasonBlocked}, nil},
+		{"private address", serve(answers(200, nil)), Endpoint{}, []Reason{ReasonBlocked}, []Reason{ReasonBlocked}, nil},
 		{"3xx", serve(answers(302, map[string]string{"Location": "https://ann:" + canary + "user@elsewhere.example.com" + canaryPath})), private, []Reason{Reason3xx}, mail, nil},
 		{"400", serve(answers(400, nil)), private, []Reason{Reason4xx}, mail, nil},
 		{"401", serve(answers(401, nil)), private, []Reason{Reason4xx}, mail, nil},
@@ -139,7 +138,7 @@ func modes(t *testing.T) []mode {
 		{"reset", serve(func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }), private, []Reason{ReasonReset}, mail, nil},
 		{"slow head", drip(t, "HTTP/1.1 200 OK\r\nX-Drip: "), private, []Reason{ReasonTimeout}, mail, nil},
 		{"self-signed", sealed(self), private, []Reason{ReasonTLS}, mail, nil},
-		{"expired", sealed(old), Network{AllowPrivate: true, CAFile: oldCA}, []Reason{ReasonTLS}, mail, nil},
+		{"expired", sealed(old), Endpoint{AllowPrivate: true, CAFile: oldCA}, []Reason{ReasonTLS}, mail, nil},
 	}
 }
 
@@ -190,23 +189,21 @@ func TestNoSecretIsShownWhateverGoesWrong(t *testing.T) {
 	for _, m := range modes(t) {
 		t.Run(m.name, func(t *testing.T) {
 			t.Parallel()
-			if m.n == (Network{}) {
+			if !m.at.AllowPrivate {
 				m.base = strings.Replace(m.base, "http://", "https://", 1) // else it needs allow_private
 			}
 			core, logs := observer.New(zapcore.DebugLevel)
 			b := &box{}
 			cfg := Config{
 				Grouping: Grouping{By: []string{"fingerprint"}, Repeat: time.Hour}, FirstSweep: FirstSweepFire,
-				Receivers: kindsAt(t, m.base, m.n, Patience{Timeout: 10 * time.Second, MaxAttempts: 1}),
+				Receivers: kindsAt(t, m.base, m.at),
 			}
 			// Who waits for what never comes need not wait for long.
 			const short = 400 * time.Millisecond
 			for i, r := range cfg.Receivers {
-				if slices.Contains(m.mail, ReasonTimeout) && r.Email != nil {
-					cfg.Receivers[i].Email.Timeout = short
-				}
-				if slices.Contains(m.want, ReasonTimeout) && r.Email == nil {
-					cfg.Receivers[i] = kindsAt(t, m.base, m.n, Patience{Timeout: short, MaxAttempts: 1})[i]
+				cfg.Receivers[i].MaxAttempts = 1
+				if wants := map[bool][]Reason{true: m.mail, false: m.want}[r.Kind == "email"]; slices.Contains(wants, ReasonTimeout) {
+					cfg.Receivers[i].Timeout = short
 				}
 			}
 			var reasons sync.Map
@@ -283,11 +280,11 @@ func TestAGigabyteOfAnswerCostsLittle(t *testing.T) {
 		}
 	}))
 	defer srv.Close()
-	for _, r := range kindsAt(t, srv.URL, Network{AllowPrivate: true}, Patience{}) {
-		if r.Email != nil {
+	for _, r := range kindsAt(t, srv.URL, Endpoint{AllowPrivate: true}) {
+		if r.Kind == "email" {
 			continue // TestEmailServersThatDoNotWork: endless
 		}
-		out, _, err := (Config{Receivers: []Receiver{r}}).withDefaults().Receivers[0].opened()
+		out, err := r.withDefaults().opened()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -308,7 +305,7 @@ func TestAGigabyteOfAnswerCostsLittle(t *testing.T) {
 		}
 		// The status is enough for a webhook; who answers with a body must answer with
 		// one that can be read.
-		if r.Webhook != nil || r.Alertmanager != nil {
+		if r.Kind == "webhook" || r.Kind == "alertmanager" {
 			if err != nil {
 				t.Errorf("%s: %v", r.Name, err)
 			}
@@ -325,13 +322,13 @@ func TestAGigabyteOfAnswerCostsLittle(t *testing.T) {
 func TestADrippingBodyEndsInTime(t *testing.T) {
 	t.Parallel()
 	base := drip(t, "HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n")
-	for _, r := range kindsAt(t, base, Network{AllowPrivate: true}, Patience{Timeout: 2 * time.Second}) {
-		if r.Email != nil {
+	for _, r := range kindsAt(t, base, Endpoint{AllowPrivate: true, Timeout: 2 * time.Second}) {
+		if r.Kind == "email" {
 			continue
 		}
 		t.Run(r.Name, func(t *testing.T) {
 			t.Parallel()
-			out, _, err := (Config{Receivers: []Receiver{r}}).withDefaults().Receivers[0].opened()
+			out, err := r.withDefaults().opened()
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -346,7 +343,7 @@ func TestADrippingBodyEndsInTime(t *testing.T) {
 				t.Errorf("took %s", took)
 			}
 			e, _ := errors.AsType[*DeliveryError](err)
-			if judgesBody := r.Webhook == nil && r.Alertmanager == nil; (e != nil) != judgesBody || e != nil && (e.Reason != ReasonRejected || !e.Retryable) {
+			if judgesBody := r.Kind != "webhook" && r.Kind != "alertmanager"; (e != nil) != judgesBody || e != nil && (e.Reason != ReasonRejected || !e.Retryable) {
 				t.Errorf("got %v", err)
 			}
 		})
@@ -360,22 +357,22 @@ func TestBadSecretsAreNamedAndNotShown(t *testing.T) {
 	empty := file(t, " \n")
 	good := Endpoint{URL: "https://h"}
 	cfg := Config{Receivers: []Receiver{
-		{Name: "a", Webhook: &Webhook{Endpoint: good, SecretFiles: []string{bad, empty, "/nowhere"}}},
-		{Name: "b", Webhook: &Webhook{Endpoint: Endpoint{URLFile: bad}}},
-		{Name: "c", PagerDuty: &PagerDuty{RoutingKeyFile: bad}},
-		{Name: "d", Alertmanager: &Alertmanager{Endpoint: good, TokenFile: empty}},
-		{Name: "e", Email: &Email{Server: "h", From: "a@b", To: []string{"c@d"}, Username: "u", PasswordFile: empty}},
-		{Name: "f", DingTalk: &DingTalk{Endpoint: good, SecretFile: empty}},
-		{Name: "g", Webhook: &Webhook{Endpoint: Endpoint{URLFile: file(t, "http://ann:"+canary+"@h/"+canary)}}},
+		{Name: "a", Kind: "webhook", Endpoint: signedBy(good, bad, empty, "/nowhere")},
+		{Name: "b", Kind: "webhook", Endpoint: Endpoint{URLFile: bad}},
+		{Name: "c", Kind: "pagerduty", RoutingKeyFile: bad},
+		{Name: "d", Kind: "alertmanager", Endpoint: good, TokenFile: empty},
+		{Name: "e", Kind: "email", Server: "h", From: "a@b", To: []string{"c@d"}, Username: "u", PasswordFile: empty},
+		{Name: "f", Kind: "dingtalk", Endpoint: signedBy(good, empty)},
+		{Name: "g", Kind: "webhook", Endpoint: Endpoint{URLFile: file(t, "http://ann:"+canary+"@h/"+canary)}},
 	}}
 	_, err := New(zap.NewNop(), cfg, &box{}, Hooks{})
 	if err == nil {
 		t.Fatal("no error")
 	}
 	for _, want := range []string{
-		"receivers[0].webhook.secret_files[0]:", "openssl rand", "receivers[0].webhook.secret_files[1]:", "is empty", "receivers[0].webhook.secret_files[2]:",
-		"receivers[1].webhook.url_file: is not a URL", "receivers[2].pagerduty.routing_key_file:", "receivers[3].alertmanager.token_file:",
-		"receivers[4].email.password_file:", "receivers[5].dingtalk.secret_file:", "receivers[6].webhook.url_file: http://h must be https",
+		"receivers[0].secret_files[0]:", "openssl rand", "receivers[0].secret_files[1]:", "is empty", "receivers[0].secret_files[2]:",
+		"receivers[1].url_file: is not a URL", "receivers[2].routing_key_file:", "receivers[3].token_file:",
+		"receivers[4].password_file:", "receivers[5].secret_files[0]:", "receivers[6].url_file: http://h must be https",
 	} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("%q is missing in\n%v", want, err)
@@ -436,7 +433,7 @@ func TestAReceiverThatIsGoneIsLeftAlone(t *testing.T) {
 			time.Sleep(time.Second)
 		}
 		well := &fake{}
-		d.turn(Webhook{}, well)
+		d.turn(Endpoint{}, well)
 		time.Sleep(time.Second)
 		if s := d.Receivers()[0]; s.Gone || len(well.seen()) == 0 {
 			t.Errorf("after the reload: %+v, %d messages", s, len(well.seen()))

@@ -21,7 +21,7 @@ func TestAnAnswerIsReadUpTo64KiB(t *testing.T) {
 	for name, status := range map[string]int{"taken": 200, "refused": 400, "away": 503} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := hook(t, Webhook{}, func(w http.ResponseWriter, _ *http.Request) {
+			w := hook(t, Endpoint{}, func(w http.ResponseWriter, _ *http.Request) {
 				w.WriteHeader(status)
 				_, _ = io.WriteString(w, strings.Repeat("x", 1<<20))
 			})
@@ -49,7 +49,7 @@ func TestAnAttemptEndsAfterTenSeconds(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				w := newHook(t, Webhook{Endpoint: Endpoint{URL: "http://127.0.0.1", Network: Network{AllowPrivate: true}}})
+				w := newHook(t, Endpoint{URL: "http://127.0.0.1", AllowPrivate: true})
 				// The pipe is in the bubble, where ten seconds take no time.
 				var far sync.WaitGroup
 				defer far.Wait()

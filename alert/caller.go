@@ -11,14 +11,14 @@ import (
 // as notifications are, and without an outbox. It is safe for concurrent use.
 type Caller struct{ out *reloadingTransport }
 
-// Validate reports what is wrong with w, each problem with its key. It reads no file.
-func (w Webhook) Validate() error { return errors.Join(w.filled().problems()...) }
+// Validate reports what is wrong with e as a webhook, each problem with its key. It reads no
+// file.
+func (e Endpoint) Validate() error { return errors.Join(e.withDefaults().webhookProblems()...) }
 
 // NewCaller reads the files that the configuration names. They are read again when
 // they change.
-func NewCaller(cfg Webhook) (*Caller, error) {
-	hook := cfg.filled()
-	out, err := openReloading("", func(fs *files) (transport, error) { return hook.open(Receiver{}, fs) })
+func NewCaller(cfg Endpoint) (*Caller, error) {
+	out, err := openReloading(func(fs *files) (transport, error) { return openWebhook(cfg.withDefaults(), fs) })
 	if err != nil {
 		return nil, err
 	}

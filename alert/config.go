@@ -7,7 +7,6 @@ import (
 	"net/url"
 	"regexp"
 	"slices"
-	"strings"
 	"time"
 )
 
@@ -29,37 +28,6 @@ type Config struct {
 	Heartbeat *Heartbeat `yaml:"heartbeat"`
 	// DrainTimeout bounds how long a shutdown sends what is due.
 	DrainTimeout time.Duration `yaml:"drain_timeout"`
-}
-
-// Receiver is one place that is notified. It has exactly one of the kinds.
-type Receiver struct {
-	// Name is the label of its metrics and log lines.
-	Name         string        `yaml:"name"`
-	Webhook      *Webhook      `yaml:"webhook"`
-	Alertmanager *Alertmanager `yaml:"alertmanager"`
-	PagerDuty    *PagerDuty    `yaml:"pagerduty"`
-	Email        *Email        `yaml:"email"`
-	Slack        *Slack        `yaml:"slack"`
-	DingTalk     *DingTalk     `yaml:"dingtalk"`
-	Feishu       *Feishu       `yaml:"feishu"`
-	WeCom        *WeCom        `yaml:"wecom"`
-	// Lang is the language of all texts: "en" (default) or "zh".
-	Lang string `yaml:"lang"`
-	// Match are matchers of labels, such as team=checkout or severity=~critical: the receiver
-	// is notified of findings that match all. Break-glass releases always notify.
-	Match []string `yaml:"match"`
-	// KeyNames is how names of locks are shown: "full" (default), "template" (the pattern of
-	// the class) or "hash".
-	KeyNames string `yaml:"key_names"`
-	// Grouping replaces those parts of the grouping that it names.
-	Grouping *Regrouping `yaml:"grouping"`
-	// MaxFindings bounds the findings that a notification lists. 0: as many as suit the kind.
-	MaxFindings int `yaml:"max_findings"`
-	// Template replaces the built-in texts of a receiver that people read.
-	Template *Template `yaml:"template"`
-
-	// templateFailed is called when the template failed.
-	templateFailed func(error)
 }
 
 // Grouping is how findings are combined in notifications.
@@ -89,13 +57,6 @@ const (
 	FirstSweepMute   = "mute"
 )
 
-// How names of locks are shown.
-const (
-	KeyNamesFull     = "full"
-	KeyNamesTemplate = "template"
-	KeyNamesHash     = "hash"
-)
-
 // Defaults of what a configuration leaves out.
 const (
 	DefaultDrainTimeout = 10 * time.Second
@@ -115,9 +76,7 @@ func (c Config) withDefaults() Config {
 	c.DrainTimeout = cmp.Or(c.DrainTimeout, DefaultDrainTimeout)
 	c.Receivers = slices.Clone(c.Receivers)
 	for i, r := range c.Receivers {
-		r.Lang = cmp.Or(r.Lang, "en")
-		r.KeyNames = cmp.Or(r.KeyNames, KeyNamesFull)
-		c.Receivers[i] = r
+		c.Receivers[i] = r.withDefaults()
 	}
 	return c
 }
@@ -159,42 +118,8 @@ func (c Config) Validate() error {
 		} else {
 			seen[r.Name] = i
 		}
-		if r.Lang != "en" && r.Lang != "zh" {
-			bad("%s.lang: must be en or zh, got %q", at, r.Lang)
-		}
-		if !slices.Contains([]string{KeyNamesFull, KeyNamesTemplate, KeyNamesHash}, r.KeyNames) {
-			bad("%s.key_names: must be %s, %s or %s, got %q", at, KeyNamesFull, KeyNamesTemplate, KeyNamesHash, r.KeyNames)
-		}
-		for n, text := range r.Match {
-			if _, err := ParseMatcher(text); err != nil {
-				bad("%s.match[%d]: %w", at, n, err)
-			}
-		}
-		if r.Grouping != nil {
-			for _, err := range c.Grouping.but(r.Grouping).problems() {
-				bad("%s.grouping.%w", at, err)
-			}
-		}
-		if r.MaxFindings < 0 || r.MaxFindings > 1000 {
-			bad("%s.max_findings: must be 1 to 1000, or 0 for what suits the kind, got %d", at, r.MaxFindings)
-		}
-		kinds := r.kinds()
-		if len(kinds) != 1 {
-			keys := make([]string, 0, len(kinds))
-			for _, k := range kinds {
-				keys = append(keys, k.key)
-			}
-			bad("%s: must set exactly one receiver type of "+kindKeys+"; found %d (%s)", at, len(keys), strings.Join(keys, ", "))
-			continue
-		}
-		if r.Template != nil && !kinds[0].traits().people {
-			bad("%s.template: is for receivers that people read, and %s is not one: take it out", at, kinds[0].key)
-		}
-		for _, err := range r.Template.problems() {
+		for _, err := range r.problems(c.Grouping) {
 			bad("%s.%w", at, err)
-		}
-		for _, err := range kinds[0].problems() {
-			bad("%s.%s.%w", at, kinds[0].key, err)
 		}
 	}
 	return errors.Join(errs...)

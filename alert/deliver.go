@@ -62,7 +62,7 @@ func (w *worker) deliver(n locksteward.Notification) {
 	}
 	w.delivery.attemptFailed(n.ID, e.Reason)
 	wait := w.updateCircuit(n, e, accepted)
-	if !e.Retryable || n.Attempts >= d.MaxAttempts || time.Since(n.CreatedAt)+wait > d.MaxAge {
+	if !e.Retryable || n.Attempts >= d.maxAttempts || time.Since(n.CreatedAt)+wait > d.maxAge {
 		w.giveUp(n, about, e)
 		return
 	}
@@ -139,7 +139,7 @@ func (w *worker) updateCircuit(n locksteward.Notification, e *DeliveryError, acc
 
 // deadLetterTooOld gives up what has waited for max_age behind an open circuit.
 func (w *worker) deadLetterTooOld() {
-	age := w.dest.Load().MaxAge
+	age := w.dest.Load().maxAge
 	n, err := w.outbox.DeadLetterAll(w.hard, w.name, age, errTooOld)
 	if err != nil || n == 0 {
 		return // it is tried again with the next failure

@@ -5,9 +5,9 @@ import (
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/base64"
-	"fmt"
 	"net/url"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -15,55 +15,28 @@ import (
 	"github.com/locksteward/locksteward"
 )
 
-// DingTalk is a custom robot of a DingTalk group: docs/receivers/dingtalk.md.
-type DingTalk struct {
-	Endpoint `yaml:",inline"`
-	// SecretFile holds the robot's signing secret (SEC…), or Secret does, from the
-	// environment. None: not signed.
-	SecretFile string             `yaml:"secret_file"`
-	Secret     locksteward.Secret `yaml:"secret" from:"env"`
-	// AtMobiles are the telephone numbers of members who are mentioned when somebody is
-	// needed, AtAll mentions all.
-	AtMobiles []string `yaml:"at_mobiles"`
-	AtAll     bool     `yaml:"at_all"`
-}
-
-func (d DingTalk) filled() kind {
-	d.Endpoint = d.Endpoint.withDefaults()
-	return d
+// dingtalkKind is a custom robot of a DingTalk group: docs/receivers/dingtalk.md.
+var dingtalkKind = kind{
+	traits:      traits{cap: peopleCap, people: true, rates: rates{perMinute: 20}}, // who sends more is muted for about ten minutes
+	problems:    Receiver.oneSecret,
+	mentionable: func(m string) bool { return m == "all" || mobilePattern.MatchString(m) },
+	mentions:    "all, or a telephone number such as 13800000000 or +86-13800000000",
+	open: func(r Receiver, fs *files) (transport, error) {
+		secret, secretErr := fs.signingSecret(r.Endpoint)
+		chatReceiver, err := newChatReceiver(r, fs, secretErr)
+		if err != nil {
+			return nil, err
+		}
+		return &dingtalk{chatReceiver, secret, r.Mention}, nil
+	},
 }
 
 var mobilePattern = regexp.MustCompile(`^\+?[0-9][0-9-]{4,19}$`)
 
-func (d DingTalk) problems() []error {
-	errs := append(d.Endpoint.problems(), given(d.Secret, "secret", d.SecretFile)...)
-	for i, m := range d.AtMobiles {
-		if !mobilePattern.MatchString(m) {
-			errs = append(errs, fmt.Errorf("at_mobiles[%d]: must be a telephone number such as 13800000000 or +86-13800000000, got %q", i, m))
-		}
-	}
-	return errs
-}
-
-func (d DingTalk) open(r Receiver, fs *files) (transport, error) {
-	secret, secretErr := fs.secretOr(d.Secret, "secret_file", d.SecretFile)
-	chatReceiver, err := newChatReceiver(d.Endpoint, r, fs, secretErr)
-	if err != nil {
-		return nil, err
-	}
-	return &dingtalk{chatReceiver, secret, d.AtMobiles, d.AtAll}, nil
-}
-
-// traits: a robot that sends more than 20 notifications a minute is muted for about ten.
-func (d DingTalk) traits() traits {
-	return traits{Patience: d.Patience, cap: peopleCap, people: true, rates: rates{perMinute: 20}}
-}
-
 type dingtalk struct {
 	*chatReceiver
 	secret  locksteward.Secret
-	mobiles []string
-	all     bool
+	mention []string // telephone numbers, or all
 }
 
 // dingtalkMute is how long a robot that sent too much is muted.
@@ -118,11 +91,13 @@ const dingtalkBody = 19_000
 func (d *dingtalk) message(page message) []byte {
 	at := map[string]any{"isAtAll": false}
 	calls := ""
-	if page.urgent && d.all {
+	switch {
+	case !page.urgent || len(d.mention) == 0:
+	case slices.Contains(d.mention, "all"):
 		at["isAtAll"] = true
-	} else if page.urgent && len(d.mobiles) > 0 {
-		at["atMobiles"] = d.mobiles
-		calls = "@" + strings.Join(d.mobiles, " @") // without it no one is mentioned
+	default:
+		at["atMobiles"] = d.mention
+		calls = "@" + strings.Join(d.mention, " @") // without it no one is mentioned
 	}
 	return fit(page, func(page message) ([]byte, bool) {
 		title := page.level.sign() + " " + forMarkdown(page.title)

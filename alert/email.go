@@ -32,98 +32,79 @@ const (
 	rememberPartials = 64
 )
 
-// Email sends mail through an SMTP server: docs/receivers/email.md.
-type Email struct {
-	// Server is host or host:port; the port is 587. On port 465 TLS comes first, as
-	// that port has it, else STARTTLS.
-	Server   string `yaml:"server"`
-	StartTLS string `yaml:"starttls"`
-	// Username and PasswordFile log in, or Password, from the environment.
-	Username     string             `yaml:"username"`
-	PasswordFile string             `yaml:"password_file"`
-	Password     locksteward.Secret `yaml:"password" from:"env"`
-	// From and To are addresses, with or without a name.
-	From string   `yaml:"from"`
-	To   []string `yaml:"to"`
-
-	Network  `yaml:",inline"`
-	Patience `yaml:",inline"`
+// emailKind sends mail through an SMTP server: docs/receivers/email.md.
+var emailKind = kind{
+	traits: traits{cap: emailCap, people: true, rates: rates{perMinute: emailsPerMinute}},
+	fill: func(r *Receiver) {
+		r.StartTLS = cmp.Or(r.StartTLS, StartTLSRequired)
+		if _, _, err := net.SplitHostPort(r.Server); err != nil && r.Server != "" {
+			r.Server = net.JoinHostPort(r.Server, defaultSMTPPort)
+		}
+	},
+	problems: emailProblems,
+	open:     openEmail,
 }
 
-func (c Email) filled() kind {
-	c.Patience = c.Patience.withDefaults()
-	c.StartTLS = cmp.Or(c.StartTLS, StartTLSRequired)
-	if _, _, err := net.SplitHostPort(c.Server); err != nil && c.Server != "" {
-		c.Server = net.JoinHostPort(c.Server, defaultSMTPPort)
-	}
-	return c
-}
-
-func (c Email) problems() []error {
+func emailProblems(r Receiver) []error {
 	var errs []error
 	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
-	host, port, err := net.SplitHostPort(c.Server)
+	host, port, err := net.SplitHostPort(r.Server)
 	switch n, portErr := strconv.ParseUint(port, 10, 16); {
-	case c.Server == "":
+	case r.Server == "":
 		bad("server: is missing: write the host of an SMTP server, such as smtp.example.com:587")
 	case err != nil || host == "" || portErr != nil || n == 0:
-		bad("server: must be host:port, got %q", c.Server)
+		bad("server: must be host:port, got %q", r.Server)
 	}
-	switch c.StartTLS {
+	switch r.StartTLS {
 	case StartTLSRequired:
 	case StartTLSNever:
-		if !c.AllowPrivate {
+		if !r.AllowPrivate {
 			bad("starttls: never is for servers in your own network, which need allow_private: true")
 		}
-		if c.Username != "" {
-			bad("starttls: never would send the password of %q in the clear: leave username out, or starttls", c.Username)
+		if r.Username != "" {
+			bad("starttls: never would send the password of %q in the clear: leave username out, or starttls", r.Username)
 		}
 	default:
-		bad("starttls: must be required or never, got %q", c.StartTLS)
+		bad("starttls: must be required or never, got %q", r.StartTLS)
 	}
-	if (c.Username == "") != (c.PasswordFile == "" && c.Password == "") {
+	if (r.Username == "") != (r.PasswordFile == "" && r.Password == "") {
 		bad("password_file: goes with username, as password does: write both or none")
 	}
-	errs = append(errs, given(c.Password, "password", c.PasswordFile)...)
-	if c.From == "" {
+	if r.From == "" {
 		bad("from: is missing: write the address that messages come from")
-	} else if _, err := mail.ParseAddress(c.From); err != nil {
-		bad("from: %q is not an address: %w", c.From, err)
+	} else if _, err := mail.ParseAddress(r.From); err != nil {
+		bad("from: %q is not an address: %w", r.From, err)
 	}
-	if len(c.To) == 0 || len(c.To) > maxAddressees {
-		bad("to: must be 1 to %d addresses, got %d", maxAddressees, len(c.To))
+	if len(r.To) == 0 || len(r.To) > maxAddressees {
+		bad("to: must be 1 to %d addresses, got %d", maxAddressees, len(r.To))
 	}
-	for i, a := range c.To {
+	for i, a := range r.To {
 		if _, err := mail.ParseAddress(a); err != nil {
 			bad("to[%d]: %q is not an address: %w", i, a, err)
 		}
 	}
-	return append(errs, c.Patience.problems()...)
+	return errs
 }
 
-func (c Email) traits() traits {
-	return traits{Patience: c.Patience, cap: emailCap, people: true, rates: rates{perMinute: emailsPerMinute}}
-}
-
-func (c Email) open(r Receiver, fs *files) (transport, error) {
+func openEmail(r Receiver, fs *files) (transport, error) {
 	look, lookErr := newRenderer(r)
-	config, tlsErr := c.tls(fs)
-	password, passwordErr := fs.secretOr(c.Password, "password_file", c.PasswordFile)
+	config, tlsErr := r.tls(fs)
+	password, passwordErr := fs.secretOr(r.Password, "password_file", r.PasswordFile)
 	if err := errors.Join(lookErr, tlsErr, passwordErr); err != nil {
 		return nil, err
 	}
-	host, port, err := net.SplitHostPort(c.Server)
+	host, port, err := net.SplitHostPort(r.Server)
 	if err != nil {
 		return nil, fmt.Errorf("server: %w", err)
 	}
 	config.ServerName = host
-	e := &email{renderer: look, cfg: c, host: host, tls: config, implicit: port == implicitTLSPort, password: password, partialDeliveries: &partialDeliveries{}}
-	from, err := mail.ParseAddress(c.From)
+	e := &email{renderer: look, cfg: r, host: host, tls: config, implicit: port == implicitTLSPort, password: password, partialDeliveries: &partialDeliveries{}}
+	from, err := mail.ParseAddress(r.From)
 	if err != nil {
 		return nil, fmt.Errorf("from: %w", err)
 	}
 	e.from = from
-	for i, text := range c.To {
+	for i, text := range r.To {
 		a, err := mail.ParseAddress(text)
 		if err != nil {
 			return nil, fmt.Errorf("to[%d]: %w", i, err)
@@ -136,7 +117,7 @@ func (c Email) open(r Receiver, fs *files) (transport, error) {
 // email delivers through one SMTP server.
 type email struct {
 	renderer
-	cfg               Email
+	cfg               Receiver
 	host              string
 	tls               *tls.Config
 	implicit          bool // TLS comes first

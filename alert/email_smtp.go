@@ -45,7 +45,7 @@ func (b *bounded) Read(p []byte) (int, error) {
 func (e *email) transmit(ctx context.Context, to []string, raw []byte) ([]string, error) {
 	ctx, cancel := context.WithTimeout(ctx, e.cfg.Timeout)
 	defer cancel()
-	conn, err := e.cfg.dialer(e.cfg.Timeout).DialContext(ctx, "tcp", e.cfg.Server)
+	conn, err := e.cfg.dialer().DialContext(ctx, "tcp", e.cfg.Server)
 	if err != nil {
 		return nil, e.failed("connect", err)
 	}

@@ -235,35 +235,27 @@ func (m sentMail) subject(t *testing.T) string {
 }
 
 // out is a receiver of the server.
-func (s *mailServer) out(edit func(*Email)) *email {
+func (s *mailServer) out(edit func(*Receiver)) *email {
 	s.t.Helper()
-	cfg := Email{
+	cfg := Receiver{
 		Server: s.addr, From: "Locksteward <locks@example.com>", To: []string{"ops@example.com", "Ana Müller <ana@example.com>"},
-		Network: Network{AllowPrivate: true, CAFile: s.ca},
+		Endpoint: Endpoint{AllowPrivate: true, CAFile: s.ca},
 	}
 	if edit != nil {
 		edit(&cfg)
 	}
-	full := cfg.filled().(Email)
-	if errs := full.problems(); len(errs) > 0 {
-		s.t.Fatal(errs)
-	}
-	out, err := full.open(Receiver{Name: "mail", Lang: "en"}, &files{})
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	return out.(*email)
+	return openAs(s.t, "email", cfg).(*email)
 }
 
 func emailOf() writer {
 	return newWriter(Config{Grouping: DefaultGrouping(), ConsoleURL: "https://locks.example.com"},
-		Receiver{Name: "mail", Lang: "en", KeyNames: KeyNamesFull}, Email{}.filled().traits(), Hooks{})
+		Receiver{Name: "mail"}.withDefaults(), emailKind.traits, Hooks{})
 }
 
 func TestEmailOverStartTLS(t *testing.T) {
 	t.Parallel()
 	s := newMailServer(t, mailOptions{login: true})
-	out := s.out(func(c *Email) { c.Username, c.PasswordFile = "locks", file(t, "pa55word\n") })
+	out := s.out(func(c *Receiver) { c.Username, c.PasswordFile = "locks", file(t, "pa55word\n") })
 	s.says(func() {
 		s.auth = func(user, password string) error {
 			if user != "locks" || password != "pa55word" {
@@ -331,12 +323,12 @@ func TestEmailOverImplicitTLSAndInTheClear(t *testing.T) {
 	m := emailOf().groupNotification(t, 1, fire("k", 1))
 	sendAll(t, out, m)
 	clear := newMailServer(t, mailOptions{plain: true})
-	sendAll(t, clear.out(func(c *Email) { c.StartTLS = StartTLSNever }), m)
+	sendAll(t, clear.out(func(c *Receiver) { c.StartTLS = StartTLSNever }), m)
 	if len(sealed.got()) != 1 || len(clear.got()) != 1 || clear.got()[0].tls {
 		t.Errorf("%d and %d mails", len(sealed.got()), len(clear.got()))
 	}
-	if e, err := (Email{Server: "h:465", From: "a@b", To: []string{"c@d"}}).filled().open(Receiver{}, &files{}); err != nil || !e.(*email).implicit {
-		t.Errorf("port 465: %v", err)
+	if !openAs(t, "email", Receiver{Server: "h:465", From: "a@b", To: []string{"c@d"}}).(*email).implicit {
+		t.Error("port 465 is not one where TLS comes first")
 	}
 	// Without STARTTLS nothing is sent.
 	err := clear.out(nil).send(t.Context(), newOutgoing(m.ID, m.Body))
@@ -406,7 +398,7 @@ func TestEmailSaysNo(t *testing.T) {
 			t.Parallel()
 			s := newMailServer(t, mailOptions{login: true})
 			s.says(func() { c.set(s) })
-			out := s.out(func(c *Email) { c.Username, c.PasswordFile = "locks", file(t, "pa55word") })
+			out := s.out(func(c *Receiver) { c.Username, c.PasswordFile = "locks", file(t, "pa55word") })
 			m := emailOf().groupNotification(t, 1, fire("k", 1))
 			err := out.send(t.Context(), newOutgoing(m.ID, m.Body))
 			e, ok := errors.AsType[*DeliveryError](err)
@@ -424,7 +416,7 @@ func TestEmailSaysNo(t *testing.T) {
 func TestEmailToSomeOfThem(t *testing.T) {
 	t.Parallel()
 	s := newMailServer(t, mailOptions{})
-	out := s.out(func(c *Email) {
+	out := s.out(func(c *Receiver) {
 		c.To = []string{"a@example.com", "grey@example.com", "gone@example.com", "a@example.com"}
 	})
 	code := map[string]int{"grey@example.com": 450, "gone@example.com": 550}
@@ -518,25 +510,25 @@ func TestEmailServersThatDoNotWork(t *testing.T) {
 	expired, expiredCA := certificate(t, -time.Hour)
 	private := newMailServer(t, mailOptions{plain: true})
 	for name, c := range map[string]struct {
-		edit func(*Email)
+		edit func(*Receiver)
 		want Reason
 	}{
-		"refused":     {func(c *Email) { c.Server = nobody(t) }, ReasonRefused},
-		"hangs":       {func(c *Email) { c.Server = listen(hang) }, ReasonTimeout},
-		"drips":       {func(c *Email) { c.Server = listen(drip) }, ReasonTimeout},
-		"hangs up":    {func(c *Email) { c.Server = listen(func(net.Conn) {}) }, ReasonReset},
-		"endless":     {func(c *Email) { c.Server = listen(endless) }, ReasonOther},
-		"self-signed": {func(c *Email) { c.Server, c.CAFile = self.addr, "" }, ReasonTLS},
-		"private":     {func(c *Email) { c.Server, c.AllowPrivate = private.addr, false }, ReasonBlocked},
-		"no name":     {func(c *Email) { c.Server = "smtp.invalid" }, ReasonDNS},
-		"by name": {func(c *Email) {
+		"refused":     {func(c *Receiver) { c.Server = nobody(t) }, ReasonRefused},
+		"hangs":       {func(c *Receiver) { c.Server = listen(hang) }, ReasonTimeout},
+		"drips":       {func(c *Receiver) { c.Server = listen(drip) }, ReasonTimeout},
+		"hangs up":    {func(c *Receiver) { c.Server = listen(func(net.Conn) {}) }, ReasonReset},
+		"endless":     {func(c *Receiver) { c.Server = listen(endless) }, ReasonOther},
+		"self-signed": {func(c *Receiver) { c.Server, c.CAFile = self.addr, "" }, ReasonTLS},
+		"private":     {func(c *Receiver) { c.Server, c.AllowPrivate = private.addr, false }, ReasonBlocked},
+		"no name":     {func(c *Receiver) { c.Server = "smtp.invalid" }, ReasonDNS},
+		"by name": {func(c *Receiver) {
 			c.Server = strings.Replace(private.addr, "127.0.0.1", "localhost", 1)
 			c.AllowPrivate = false
 		}, ReasonBlocked},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			out := self.out(func(cfg *Email) { cfg.Timeout = 500 * time.Millisecond; c.edit(cfg) })
+			out := self.out(func(cfg *Receiver) { cfg.Timeout = 500 * time.Millisecond; c.edit(cfg) })
 			if c.want != ReasonTimeout {
 				out.cfg.Timeout = 10 * time.Second
 			}
@@ -553,7 +545,7 @@ func TestEmailServersThatDoNotWork(t *testing.T) {
 		addr := listen(func(c net.Conn) {
 			_ = tls.Server(c, &tls.Config{Certificates: []tls.Certificate{expired}}).Handshake()
 		})
-		out := self.out(func(c *Email) { c.Server, c.CAFile = addr, expiredCA })
+		out := self.out(func(c *Receiver) { c.Server, c.CAFile = addr, expiredCA })
 		out.implicit = true
 		m := emailOf().groupNotification(t, 1, fire("k", 1))
 		err := out.send(t.Context(), newOutgoing(m.ID, m.Body))
@@ -566,26 +558,26 @@ func TestEmailServersThatDoNotWork(t *testing.T) {
 func TestEmailConfig(t *testing.T) {
 	t.Parallel()
 	err := decode(t, `receivers:
-  - {name: a, email: {}}
-  - {name: b, email: {server: "h:0", from: "a b c", to: ["x@y", "no\r\nBcc: z@y"], username: u}}
-  - {name: c, email: {server: "h:25", from: "a@b", to: ["x@y"], starttls: never, username: u, password_file: /p}}
-  - {name: d, email: {server: ":25", from: "a@b", to: ["x@y"], starttls: maybe, timeout: 1h}}
+  - {name: a, kind: email}
+  - {name: b, kind: email, server: "h:0", from: "a b c", to: ["x@y", "no\r\nBcc: z@y"], username: u}
+  - {name: c, kind: email, server: "h:25", from: "a@b", to: ["x@y"], starttls: never, username: u, password_file: /p}
+  - {name: d, kind: email, server: ":25", from: "a@b", to: ["x@y"], starttls: maybe, timeout: 1h}
 `).Validate()
 	if err == nil {
 		t.Fatal("valid")
 	}
 	for _, want := range []string{
-		"receivers[0].email.server: is missing", "receivers[0].email.from: is missing", "receivers[0].email.to: must be 1 to 100 addresses, got 0",
-		`receivers[1].email.server: must be host:port, got "h:0"`, "receivers[1].email.from: \"a b c\" is not an address", "receivers[1].email.to[1]:",
-		"receivers[1].email.password_file: goes with username", "receivers[2].email.starttls: never is for servers in your own network",
-		"receivers[2].email.starttls: never would send the password", "receivers[3].email.server: must be host:port", "receivers[3].email.starttls: must be required or never",
-		"receivers[3].email.timeout: must be",
+		"receivers[0].server: is missing", "receivers[0].from: is missing", "receivers[0].to: must be 1 to 100 addresses, got 0",
+		`receivers[1].server: must be host:port, got "h:0"`, "receivers[1].from: \"a b c\" is not an address", "receivers[1].to[1]:",
+		"receivers[1].password_file: goes with username", "receivers[2].starttls: never is for servers in your own network",
+		"receivers[2].starttls: never would send the password", "receivers[3].server: must be host:port", "receivers[3].starttls: must be required or never",
+		"receivers[3].timeout: must be",
 	} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("%q is missing in\n%v", want, err)
 		}
 	}
-	_, err = Email{Server: "h", From: "a@b", To: []string{"c@d"}, Username: "u", PasswordFile: "/nowhere/p", Network: Network{CAFile: "/nowhere/ca"}}.filled().open(Receiver{}, &files{})
+	_, err = openEmail(Receiver{Server: "h:25", Username: "u", PasswordFile: "/nowhere/p", Endpoint: Endpoint{CAFile: "/nowhere/ca"}}, &files{})
 	if err == nil || !strings.Contains(err.Error(), "password_file:") || !strings.Contains(err.Error(), "ca_file:") {
 		t.Errorf("got %v", err)
 	}

@@ -13,81 +13,87 @@ import (
 // minTimeout is the least that an attempt may take.
 const minTimeout = 100 * time.Millisecond
 
-// Patience bounds the attempts to deliver one notification.
-type Patience struct {
-	// Timeout bounds one attempt.
+// Endpoint is where notifications are sent, what signs them, and how long they are tried. It
+// is the webhook of a heartbeat and of an audit sink, and its keys are among those of a
+// receiver.
+type Endpoint struct {
+	// URL is a secret: many services put their token into it. One of URL and URLFile is
+	// required. For all kinds but email.
+	URL     locksteward.Secret `yaml:"url" kinds:"webhook alertmanager pagerduty slack dingtalk feishu wecom"`
+	URLFile string             `yaml:"url_file" kinds:"webhook alertmanager pagerduty slack dingtalk feishu wecom"`
+	// SecretFiles hold one signing secret each: for webhook whsec_ and base64, and several
+	// sign with each, for rotation; for dingtalk and feishu the one that the robot shows.
+	// None: notifications are not signed. For no other kind.
+	SecretFiles []string `yaml:"secret_files" kinds:"webhook dingtalk feishu"`
+	// Secrets are in place of SecretFiles the secrets themselves, from the environment.
+	Secrets []locksteward.Secret `yaml:"secrets" from:"env" kinds:"webhook dingtalk feishu"`
+	// CAFile adds certificate authorities (PEM) to those of the system. For all kinds.
+	CAFile string `yaml:"ca_file"`
+	// AllowPrivate permits addresses inside the own network, and plain http. For all kinds.
+	AllowPrivate bool `yaml:"allow_private"`
+	// Timeout bounds one attempt. For all kinds.
 	Timeout time.Duration `yaml:"timeout"`
-	// MaxAttempts and MaxAge bound all attempts of one notification.
+	// MaxAttempts and MaxAge bound all attempts of one notification. For all kinds.
 	MaxAttempts int           `yaml:"max_attempts"`
 	MaxAge      time.Duration `yaml:"max_age"`
 }
 
-func (p Patience) withDefaults() Patience {
-	p.Timeout = cmp.Or(p.Timeout, DefaultTimeout)
-	p.MaxAttempts = cmp.Or(p.MaxAttempts, DefaultMaxAttempts)
-	p.MaxAge = cmp.Or(p.MaxAge, DefaultMaxAge)
-	return p
+func (e Endpoint) withDefaults() Endpoint {
+	e.Timeout = cmp.Or(e.Timeout, DefaultTimeout)
+	e.MaxAttempts = cmp.Or(e.MaxAttempts, DefaultMaxAttempts)
+	e.MaxAge = cmp.Or(e.MaxAge, DefaultMaxAge)
+	return e
 }
 
-// problems expects the defaults to be filled in.
-func (p Patience) problems() []error {
+// urlProblems reports what is wrong with the URL.
+func (e Endpoint) urlProblems() []error {
+	switch {
+	case e.URL == "" && e.URLFile == "":
+		return []error{errors.New("url_file: is missing: write the path of a file that holds the URL, or url")}
+	case e.URL != "" && e.URLFile != "":
+		return []error{fmt.Errorf("url_file: %q is given beside url: write one of them", e.URLFile)}
+	case e.URL != "":
+		if err := urlProblem(e.URL, e.AllowPrivate); err != nil {
+			return []error{fmt.Errorf("url: %w", err)}
+		}
+	}
+	return nil
+}
+
+// limitProblems reports what is wrong with the bounds of attempts. It expects the defaults
+// to be filled in.
+func (e Endpoint) limitProblems() []error {
 	var errs []error
 	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
-	least := p.Timeout
-	if p.Timeout < minTimeout || p.Timeout > time.Minute {
-		bad("timeout: must be 100ms to 1m, got %s", p.Timeout)
+	least := e.Timeout
+	if e.Timeout < minTimeout || e.Timeout > time.Minute {
+		bad("timeout: must be 100ms to 1m, got %s", e.Timeout)
 		least = 0 // whether max_age is too short is not known
 	}
-	if p.MaxAttempts < 1 {
-		bad("max_attempts: must be at least 1, got %d", p.MaxAttempts)
+	if e.MaxAttempts < 1 {
+		bad("max_attempts: must be at least 1, got %d", e.MaxAttempts)
 	}
 	switch {
-	case p.MaxAge > 7*24*time.Hour || p.MaxAge < 0:
-		bad("max_age: must be at most 168h, and at least timeout, got %s", p.MaxAge)
-	case p.MaxAge < least:
-		bad("max_age: must be timeout (%s) to 168h, got %s", p.Timeout, p.MaxAge)
+	case e.MaxAge > 7*24*time.Hour || e.MaxAge < 0:
+		bad("max_age: must be at most 168h, and at least timeout, got %s", e.MaxAge)
+	case e.MaxAge < least:
+		bad("max_age: must be timeout (%s) to 168h, got %s", e.Timeout, e.MaxAge)
 	}
 	return errs
 }
 
-// Network is how a receiver is reached.
-type Network struct {
-	// CAFile adds certificate authorities (PEM) to those of the system.
-	CAFile string `yaml:"ca_file"`
-	// AllowPrivate permits addresses inside the own network, and plain http.
-	AllowPrivate bool `yaml:"allow_private"`
-}
-
-// Endpoint is one URL that notifications are posted to.
-type Endpoint struct {
-	// URL is a secret: many services put their token into it. One of URL and
-	// URLFile is required.
-	URL      locksteward.Secret `yaml:"url"`
-	URLFile  string             `yaml:"url_file"`
-	Network  `yaml:",inline"`
-	Patience `yaml:",inline"`
-}
-
-func (e Endpoint) withDefaults() Endpoint {
-	e.Patience = e.Patience.withDefaults()
-	return e
-}
-
-// problems expects the defaults to be filled in.
-func (e Endpoint) problems() []error {
+// secretProblems reports what is wrong with the places of the signing secrets.
+func (e Endpoint) secretProblems() []error {
 	var errs []error
-	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
-	switch {
-	case e.URL == "" && e.URLFile == "":
-		bad("url_file: is missing: write the path of a file that holds the URL, or url")
-	case e.URL != "" && e.URLFile != "":
-		bad("url_file: %q is given beside url: write one of them", e.URLFile)
-	case e.URL != "":
-		if err := urlProblem(e.URL, e.AllowPrivate); err != nil {
-			bad("url: %w", err)
+	for i, f := range e.SecretFiles {
+		if f == "" {
+			errs = append(errs, fmt.Errorf("secret_files[%d]: must be the path of a file, got %q", i, f))
 		}
 	}
-	return append(errs, e.Patience.problems()...)
+	if len(e.Secrets) > 0 && len(e.SecretFiles) > 0 {
+		errs = append(errs, fmt.Errorf("secret_files: %q are given beside secrets (%d of %s): write one of them", e.SecretFiles, len(e.Secrets), locksteward.SecretMask))
+	}
+	return errs
 }
 
 // errLogin is what is wrong with a URL that has a user in it.

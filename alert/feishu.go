@@ -6,7 +6,6 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
-	"fmt"
 	"regexp"
 	"strconv"
 	"strings"
@@ -15,53 +14,28 @@ import (
 	"github.com/locksteward/locksteward"
 )
 
-// Feishu is a custom bot of a Feishu or Lark group: docs/receivers/feishu.md.
-type Feishu struct {
-	Endpoint `yaml:",inline"`
-	// SecretFile holds the bot's signing secret, or Secret does, from the
-	// environment. None: not signed.
-	SecretFile string             `yaml:"secret_file"`
-	Secret     locksteward.Secret `yaml:"secret" from:"env"`
-	// At are the members who are mentioned when somebody is needed: ids of users (open_id or
-	// user_id), or all.
-	At []string `yaml:"at"`
-}
-
-func (f Feishu) filled() kind {
-	f.Endpoint = f.Endpoint.withDefaults()
-	return f
+// feishuKind is a custom bot of a Feishu or Lark group: docs/receivers/feishu.md.
+var feishuKind = kind{
+	traits:      traits{cap: peopleCap, people: true, rates: rates{perMinute: 100, perSecond: 5, avoidPeaks: true}}, // as many as a bot may send
+	problems:    Receiver.oneSecret,
+	mentionable: feishuID.MatchString,
+	mentions:    "all, or an id such as ou_18eac85d35a26",
+	open: func(r Receiver, fs *files) (transport, error) {
+		secret, secretErr := fs.signingSecret(r.Endpoint)
+		chatReceiver, err := newChatReceiver(r, fs, secretErr)
+		if err != nil {
+			return nil, err
+		}
+		return &feishu{chatReceiver, secret, r.Mention}, nil
+	},
 }
 
 var feishuID = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
 
-func (f Feishu) problems() []error {
-	errs := append(f.Endpoint.problems(), given(f.Secret, "secret", f.SecretFile)...)
-	for i, id := range f.At {
-		if !feishuID.MatchString(id) {
-			errs = append(errs, fmt.Errorf("at[%d]: must be all, or an id such as ou_18eac85d35a26, got %q", i, id))
-		}
-	}
-	return errs
-}
-
-func (f Feishu) open(r Receiver, fs *files) (transport, error) {
-	secret, secretErr := fs.secretOr(f.Secret, "secret_file", f.SecretFile)
-	chatReceiver, err := newChatReceiver(f.Endpoint, r, fs, secretErr)
-	if err != nil {
-		return nil, err
-	}
-	return &feishu{chatReceiver, secret, f.At}, nil
-}
-
-// traits: a bot may send 100 notifications a minute, and 5 a second.
-func (f Feishu) traits() traits {
-	return traits{Patience: f.Patience, cap: peopleCap, people: true, rates: rates{perMinute: 100, perSecond: 5, avoidPeaks: true}}
-}
-
 type feishu struct {
 	*chatReceiver
-	secret locksteward.Secret
-	at     []string
+	secret  locksteward.Secret
+	mention []string
 }
 
 // feishuCodes are the codes of custom bots. Those about the bot are fixable: 19001 no
@@ -158,8 +132,8 @@ func (f *feishu) elements(page message) []any {
 			out = append(out, feishuDiv("plain_text", text))
 		}
 	}
-	if page.urgent && len(f.at) > 0 {
-		out = append(out, feishuDiv("lark_md", "<at id="+strings.Join(f.at, "></at><at id=")+"></at>"))
+	if page.urgent && len(f.mention) > 0 {
+		out = append(out, feishuDiv("lark_md", "<at id="+strings.Join(f.mention, "></at><at id=")+"></at>"))
 	}
 	if page.text != "" {
 		plain(page.text)

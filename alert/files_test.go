@@ -49,39 +49,39 @@ func leadsTo(r *http.Request, _ []byte, secret string) bool {
 // where the service is.
 func rotations(at string) map[string]rotating {
 	all := map[string]rotating{
-		"webhook.secret_files[0]": {
+		"webhook: secret_files[0]": {
 			old: signingSecret("o"), next: signingSecret("n"), half: "whsec_bm5u",
 			to: func(e Endpoint, file string) Receiver {
-				return Receiver{Webhook: &Webhook{Endpoint: e, SecretFiles: []string{file}}}
+				return Receiver{Kind: "webhook", Endpoint: signedBy(e, file)}
 			},
 			proves: func(r *http.Request, body []byte, secret string) bool {
 				wh, err := standard.NewWebhook(secret)
 				return err == nil && wh.Verify(body, r.Header) == nil
 			},
 		},
-		"alertmanager.password_file": {
+		"alertmanager: password_file": {
 			old: "old-password", next: "next-password",
 			to: func(e Endpoint, file string) Receiver {
-				return Receiver{Alertmanager: &Alertmanager{Endpoint: e, Username: "locks", PasswordFile: file}}
+				return Receiver{Kind: "alertmanager", Endpoint: e, Username: "locks", PasswordFile: file}
 			},
 			proves: func(r *http.Request, _ []byte, secret string) bool {
 				user, password, ok := r.BasicAuth()
 				return ok && user == "locks" && password == secret
 			},
 		},
-		"alertmanager.token_file": {
+		"alertmanager: token_file": {
 			old: "old-token", next: "next-token",
 			to: func(e Endpoint, file string) Receiver {
-				return Receiver{Alertmanager: &Alertmanager{Endpoint: e, TokenFile: file}}
+				return Receiver{Kind: "alertmanager", Endpoint: e, TokenFile: file}
 			},
 			proves: func(r *http.Request, _ []byte, secret string) bool {
 				return r.Header.Get("Authorization") == "Bearer "+secret
 			},
 		},
-		"pagerduty.routing_key_file": {
+		"pagerduty: routing_key_file": {
 			old: strings.Repeat("o", 32), next: strings.Repeat("n", 32), half: strings.Repeat("n", 20),
 			to: func(e Endpoint, file string) Receiver {
-				return Receiver{PagerDuty: &PagerDuty{Endpoint: e, RoutingKeyFile: file}}
+				return Receiver{Kind: "pagerduty", Endpoint: e, RoutingKeyFile: file}
 			},
 			proves: func(_ *http.Request, body []byte, secret string) bool {
 				var event struct {
@@ -91,10 +91,10 @@ func rotations(at string) map[string]rotating {
 			},
 			thanks: `{"status":"success"}`,
 		},
-		"dingtalk.secret_file": {
+		"dingtalk: secret_files[0]": {
 			old: "SECold", next: "SECnext",
 			to: func(e Endpoint, file string) Receiver {
-				return Receiver{DingTalk: &DingTalk{Endpoint: e, SecretFile: file}}
+				return Receiver{Kind: "dingtalk", Endpoint: signedBy(e, file)}
 			},
 			proves: func(r *http.Request, _ []byte, secret string) bool {
 				ms := r.URL.Query().Get("timestamp")
@@ -102,10 +102,10 @@ func rotations(at string) map[string]rotating {
 			},
 			thanks: `{"errcode":0}`,
 		},
-		"feishu.secret_file": {
+		"feishu: secret_files[0]": {
 			old: "old-secret", next: "next-secret",
 			to: func(e Endpoint, file string) Receiver {
-				return Receiver{Feishu: &Feishu{Endpoint: e, SecretFile: file}}
+				return Receiver{Kind: "feishu", Endpoint: signedBy(e, file)}
 			},
 			proves: func(_ *http.Request, body []byte, secret string) bool {
 				var m struct{ Timestamp, Sign string }
@@ -114,17 +114,12 @@ func rotations(at string) map[string]rotating {
 			thanks: `{"code":0}`,
 		},
 	}
-	for kind, to := range map[string]func(e Endpoint) Receiver{
-		"webhook":      func(e Endpoint) Receiver { return Receiver{Webhook: &Webhook{Endpoint: e}} },
-		"alertmanager": func(e Endpoint) Receiver { return Receiver{Alertmanager: &Alertmanager{Endpoint: e}} },
-		"slack":        func(e Endpoint) Receiver { return Receiver{Slack: &Slack{Endpoint: e}} },
-		"wecom":        func(e Endpoint) Receiver { return Receiver{WeCom: &WeCom{Endpoint: e}} },
-	} {
+	for _, kind := range []string{"webhook", "alertmanager", "slack", "wecom"} {
 		c := rotating{
 			old: at + "/hooks/old-token", next: at + "/hooks/next-token", half: "http", proves: leadsTo,
 			to: func(e Endpoint, file string) Receiver {
 				e.URL, e.URLFile = "", file
-				return to(e)
+				return Receiver{Kind: kind, Endpoint: e}
 			},
 			thanks: map[string]string{"slack": "ok", "wecom": `{"errcode":0}`}[kind],
 		}
@@ -134,7 +129,7 @@ func rotations(at string) map[string]rotating {
 				return err == nil && u.JoinPath(alertsPath).Path == r.URL.Path
 			}
 		}
-		all[kind+".url_file"] = c
+		all[kind+": url_file"] = c
 	}
 	return all
 }
@@ -164,17 +159,18 @@ func TestSecretsOfReceiversRotate(t *testing.T) {
 			c = rotations(srv.URL)[name]
 			path := filepath.Join(t.TempDir(), "secret")
 			testcert.Put(t, path, []byte(c.old+"\n"))
-			r := c.to(Endpoint{URL: locksteward.Secret(srv.URL), Network: Network{AllowPrivate: true}}, path)
+			r := c.to(Endpoint{URL: locksteward.Secret(srv.URL), AllowPrivate: true}, path)
 			r.Name, r.Lang = "ops", "en"
 			if err := (Config{Receivers: []Receiver{r}}).Validate(); err != nil {
 				t.Fatal(err)
 			}
-			out, _, err := r.opened()
+			out, err := r.withDefaults().opened()
 			if err != nil {
 				t.Fatal(err)
 			}
 			t.Cleanup(out.close)
-			r2 := follows{t, out, name, []string{c.old, c.next}}
+			_, key, _ := strings.Cut(name, ": ")
+			r2 := follows{t, out, key, []string{c.old, c.next}}
 			send := func(secret string) error {
 				valid.Store(&secret)
 				return r2.send()
@@ -294,13 +290,13 @@ func TestAuthoritiesOfReceiversRotate(t *testing.T) {
 	t.Cleanup(srv.Close)
 	path := filepath.Join(t.TempDir(), "ca.pem")
 	testcert.Put(t, path, one.PEM)
-	r := Receiver{Name: "ops", Webhook: &Webhook{Endpoint: Endpoint{URL: locksteward.Secret(srv.URL), Network: Network{AllowPrivate: true, CAFile: path}}}}
-	out, _, err := r.opened()
+	r := Receiver{Name: "ops", Kind: "webhook", Endpoint: Endpoint{URL: locksteward.Secret(srv.URL), AllowPrivate: true, CAFile: path}}
+	out, err := r.withDefaults().opened()
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(out.close)
-	f := follows{t: t, out: out, key: "webhook.ca_file"}
+	f := follows{t: t, out: out, key: "ca_file"}
 	if err := f.send(); err != nil {
 		t.Fatal(err)
 	}
@@ -355,16 +351,16 @@ func TestMailServersCredentialsRotate(t *testing.T) {
 	pw, ca := filepath.Join(dir, "pw"), filepath.Join(dir, "ca.pem")
 	testcert.Put(t, pw, []byte("old-pa55word\n"))
 	testcert.Put(t, ca, contents(t, s.ca))
-	r := Receiver{Name: "mail", Lang: "en", Email: &Email{
-		Server: s.addr, From: "locks@example.com", To: []string{"ops@example.com", "ana@example.com"}, Username: "locks", PasswordFile: pw,
-		Network: Network{AllowPrivate: true, CAFile: ca},
-	}}
-	out, _, err := r.opened()
+	r := Receiver{
+		Name: "mail", Kind: "email", Server: s.addr, From: "locks@example.com", To: []string{"ops@example.com", "ana@example.com"}, Username: "locks", PasswordFile: pw,
+		Endpoint: Endpoint{AllowPrivate: true, CAFile: ca},
+	}
+	out, err := r.withDefaults().opened()
 	if err != nil {
 		t.Fatal(err)
 	}
-	password := follows{t, out, "email.password_file", []string{"old-pa55word", "next-pa55word"}}
-	authority := follows{t: t, out: out, key: "email.ca_file"}
+	password := follows{t, out, "password_file", []string{"old-pa55word", "next-pa55word"}}
+	authority := follows{t: t, out: out, key: "ca_file"}
 	asks("old-pa55word")
 	// One of the two addressees cannot be reached at first.
 	s.says(func() {
@@ -423,7 +419,7 @@ func TestWhatWaitsIsTriedWithANewSecret(t *testing.T) {
 		time.Sleep(time.Hour)
 		well.Store(true)
 		for range 3 { // nothing new: nothing is hurried
-			if got := d.Files(); len(got) != 1 || got[0].Key != "receivers.a.webhook.url_file" {
+			if got := d.Files(); len(got) != 1 || got[0].Key != "receivers.a.url_file" {
 				t.Errorf("got %+v", got)
 			}
 		}
@@ -450,7 +446,7 @@ type fileFake struct {
 }
 
 func (f *fileFake) states(bool) []credfile.File {
-	return []credfile.File{{Key: "webhook.url_file", State: credfile.State{Generation: f.gen.Load()}}}
+	return []credfile.File{{Key: "url_file", State: credfile.State{Generation: f.gen.Load()}}}
 }
 
 func (f *fileFake) renewed(states []credfile.File) bool {

@@ -18,8 +18,7 @@ import (
 func grouped(t *testing.T, g Grouping, m traits, hooks Hooks, out transport) *post {
 	t.Helper()
 	p := postOf(t, hooks, out)
-	m.Patience = m.withDefaults()
-	a := newWriter(Config{Grouping: g, FirstSweep: FirstSweepDigest}, Receiver{Name: "a", Lang: "en", KeyNames: KeyNamesFull}, m, p.hooks)
+	a := newWriter(Config{Grouping: g, FirstSweep: FirstSweepDigest}, Receiver{Name: "a"}.withDefaults(), m, p.hooks)
 	p.apply(DefaultDrainTimeout, writers{[]writer{a}, FirstSweepDigest}, []*destination{newDestination(out, a)})
 	return p
 }

@@ -17,7 +17,7 @@ const TypeHeartbeat = "heartbeat"
 // Heartbeat is a dead-man's switch: a monitor outside gets heartbeats while the agent
 // sweeps, and alerts when they stop: docs/deadman.md.
 type Heartbeat struct {
-	Webhook *Webhook `yaml:"webhook"`
+	Webhook *Endpoint `yaml:"webhook"`
 	// Every is how often it is sent.
 	Every time.Duration `yaml:"every"`
 }
@@ -27,7 +27,7 @@ type Heartbeat struct {
 func (h Heartbeat) WithDefaults() Heartbeat {
 	h.Every = cmp.Or(h.Every, DefaultHeartbeatEvery)
 	if h.Webhook != nil {
-		w := h.Webhook.filled().(Webhook)
+		w := h.Webhook.withDefaults()
 		if h.Webhook.Timeout == 0 {
 			w.Timeout = max(min(w.Timeout, h.Every/2), minTimeout)
 		}
@@ -50,7 +50,7 @@ func (h Heartbeat) problems() []error {
 	if within && h.Webhook.Timeout > h.Every && h.Webhook.Timeout <= time.Minute {
 		errs = append(errs, fmt.Errorf("webhook.timeout: must be at most every (%s), got %s", h.Every, h.Webhook.Timeout))
 	}
-	for _, err := range h.Webhook.problems() {
+	for _, err := range h.Webhook.webhookProblems() {
 		errs = append(errs, fmt.Errorf("webhook.%w", err))
 	}
 	return errs

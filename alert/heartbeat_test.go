@@ -19,7 +19,7 @@ func TestHeartbeatConfig(t *testing.T) {
 	if h := c.Heartbeat.WithDefaults(); h.Every != 10*time.Second || h.Webhook.Timeout != 5*time.Second || c.Heartbeat.Webhook.Timeout != 0 {
 		t.Errorf("got %+v", h)
 	}
-	if h := (Heartbeat{Webhook: &Webhook{}}).WithDefaults(); h.Every != DefaultHeartbeatEvery || h.Webhook.Timeout != DefaultTimeout {
+	if h := (Heartbeat{Webhook: &Endpoint{}}).WithDefaults(); h.Every != DefaultHeartbeatEvery || h.Webhook.Timeout != DefaultTimeout {
 		t.Errorf("defaults are %+v", h)
 	}
 	for text, want := range map[string]string{

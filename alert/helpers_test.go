@@ -127,27 +127,26 @@ func refusing(reason Reason) error {
 // postOf builds a sender over fake transports, receivers named a, b, ...
 func postOf(t *testing.T, hooks Hooks, outs ...transport) *post {
 	t.Helper()
-	return postWith(t, Webhook{}, hooks, outs...)
+	return postWith(t, Endpoint{}, hooks, outs...)
 }
 
-// postWith is postOf with the caps of a webhook.
-func postWith(t *testing.T, caps Webhook, hooks Hooks, outs ...transport) *post {
+// postWith is postOf with the limits of an endpoint.
+func postWith(t *testing.T, limits Endpoint, hooks Hooks, outs ...transport) *post {
 	t.Helper()
 	p := &post{t: t, box: &box{}}
 	p.Sender = newSender(zaptest.NewLogger(t), p.box, hooks)
-	p.turn(caps, outs...)
+	p.turn(limits, outs...)
 	return p
 }
 
 // turn has the receivers a, b, ... lead to other places, as a reload does.
-func (p *post) turn(caps Webhook, outs ...transport) {
-	caps.URL = "https://h"
+func (p *post) turn(limits Endpoint, outs ...transport) {
 	// Each finding is sent by itself and at once: how they are grouped is another test.
 	cfg := Config{Grouping: Grouping{By: []string{"fingerprint"}, Repeat: 24 * time.Hour * 30}, FirstSweep: FirstSweepFire}
 	var to []writer
 	var all []*destination
 	for i, out := range outs {
-		a := newWriter(cfg, Receiver{Name: string(rune('a' + i)), Lang: "en", KeyNames: KeyNamesFull, MaxFindings: 1}, caps.filled().traits(), p.hooks)
+		a := newWriter(cfg, Receiver{Name: string(rune('a' + i)), MaxFindings: 1, Endpoint: limits}.withDefaults(), webhookKind.traits, p.hooks)
 		to = append(to, a)
 		all = append(all, newDestination(out, a))
 	}
@@ -168,9 +167,31 @@ func (p *post) run() (stop func()) {
 	}
 }
 
-// addresseeOf is a webhook of the defaults.
+// writerOf writes for a webhook of the defaults.
 func writerOf(name string) writer {
-	return newWriter(Config{Grouping: DefaultGrouping()}, Receiver{Name: name, Lang: "en", KeyNames: KeyNamesFull}, Webhook{}.filled().traits(), Hooks{})
+	return newWriter(Config{Grouping: DefaultGrouping()}, Receiver{Name: name}.withDefaults(), webhookKind.traits, Hooks{})
+}
+
+// signedBy is an endpoint with files of signing secrets.
+func signedBy(e Endpoint, files ...string) Endpoint {
+	e.SecretFiles = files
+	return e
+}
+
+// openAs opens a receiver as one of a kind.
+func openAs(t *testing.T, kind string, r Receiver) transport {
+	t.Helper()
+	r.Name, r.Kind = kind, kind
+	r = r.withDefaults()
+	if err := (Config{Receivers: []Receiver{r}}).Validate(); err != nil {
+		t.Fatal(err)
+	}
+	out, err := kinds[kind].open(r, &files{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(out.close)
+	return out
 }
 
 // eventOfTransition is a transition as it waits in the outbox.

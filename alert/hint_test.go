@@ -31,7 +31,7 @@ func TestFailuresEndWithTheWayOut(t *testing.T) {
 	said := func(v verdict) *DeliveryError {
 		return at.rejected(answer{status: 200}, v)
 	}
-	mail := &email{cfg: Email{Server: "h:587"}}
+	mail := &email{cfg: Receiver{Server: "h:587"}}
 	for name, c := range map[string]struct {
 		err  *DeliveryError
 		want string

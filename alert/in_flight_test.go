@@ -44,7 +44,7 @@ func TestWordIsRepeated(t *testing.T) {
 			d.box.fail(errors.New("the database is away"))
 			return nil
 		}}
-		d.turn(Webhook{}, f)
+		d.turn(Endpoint{}, f)
 		stop := d.run()
 		d.notify(fire("k", 1))
 		time.Sleep(8 * time.Second)
@@ -66,7 +66,7 @@ func TestWordOutlivesTheClaim(t *testing.T) {
 		taken := make(chan struct{})
 		d.box.slow = taken
 		f := &fake{}
-		d.turn(Webhook{}, f)
+		d.turn(Endpoint{}, f)
 		stop := d.run()
 		d.notify(fire("k", 1))
 		time.Sleep(time.Minute)

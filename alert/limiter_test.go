@@ -3,25 +3,11 @@ package alert
 import (
 	"context"
 	"fmt"
-	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 )
-
-// manners are those of all kinds.
-func allTraits() map[string]traits {
-	all := Receiver{
-		Webhook: &Webhook{}, Alertmanager: &Alertmanager{}, PagerDuty: &PagerDuty{}, Email: &Email{},
-		Slack: &Slack{}, DingTalk: &DingTalk{}, Feishu: &Feishu{}, WeCom: &WeCom{},
-	}
-	out := map[string]traits{}
-	for _, k := range all.kinds() {
-		out[k.key] = k.traits()
-	}
-	return out
-}
 
 // slow takes a while for each message, which arrives anywhere in it.
 type slow struct {
@@ -65,11 +51,10 @@ func TestPace(t *testing.T) {
 		"webhook": {}, "alertmanager": {}, "email": {perMinute: 30}, "pagerduty": {perMinute: 120},
 		"slack": {perMinute: 60, perSecond: 1}, "dingtalk": {perMinute: 20}, "feishu": {perMinute: 100, perSecond: 5}, "wecom": {perMinute: 20},
 	}
-	of := allTraits()
-	for name := range strings.SplitSeq(kindKeys, ", ") {
-		m, known := of[name]
+	for _, name := range kindNames {
+		m := kinds[name].traits
 		limit, stated := limits[name]
-		if !known || !stated {
+		if !stated {
 			t.Fatalf("%s is not in the tables of this test", name)
 		}
 		for pause, out := range map[string]interface {
@@ -139,7 +124,7 @@ func TestPaceGoesOn(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		f := &fake{}
-		m := allTraits()["slack"]
+		m := slackKind.traits
 		d := grouped(t, Grouping{By: []string{"key"}}, m, Hooks{}, f)
 		stop := d.run()
 		for n := range uint64(10) {
@@ -164,7 +149,7 @@ func TestPaceDoesNotEndADrain(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		f := &fake{}
-		d := grouped(t, DefaultGrouping(), allTraits()["slack"], Hooks{}, f)
+		d := grouped(t, DefaultGrouping(), slackKind.traits, Hooks{}, f)
 		stop := d.run()
 		for i := range 5 {
 			notice := glass()

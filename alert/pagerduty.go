@@ -18,68 +18,61 @@ const DefaultPagerDutyURL = "https://events.pagerduty.com/v2/enqueue"
 // pagerDutyCap is how many findings of an alert are in its details.
 const pagerDutyCap = 20
 
-// PagerDuty is a service of PagerDuty, through its Events API v2:
+// pagerDutyKind is a service of PagerDuty, through its Events API v2:
 // docs/receivers/pagerduty.md.
-type PagerDuty struct {
-	// Endpoint's url is DefaultPagerDutyURL, if neither it nor url_file is given.
-	Endpoint `yaml:",inline"`
-	// RoutingKeyFile holds the integration key of the service, or RoutingKey does, from
-	// the environment. One of them is required.
-	RoutingKeyFile string             `yaml:"routing_key_file"`
-	RoutingKey     locksteward.Secret `yaml:"routing_key" from:"env"`
-}
-
-func (c PagerDuty) filled() kind {
-	if c.URL == "" && c.URLFile == "" {
-		c.URL = DefaultPagerDutyURL
-	}
-	c.Endpoint = c.Endpoint.withDefaults()
-	return c
-}
-
-func (c PagerDuty) problems() []error {
-	errs := append(c.Endpoint.problems(), given(c.RoutingKey, "routing_key", c.RoutingKeyFile)...)
-	switch {
-	case c.RoutingKeyFile == "" && c.RoutingKey == "":
-		errs = append(errs, errors.New("routing_key_file: is missing: write the path of a file that holds the integration key of a service (Events API v2), or routing_key"))
-	case c.RoutingKey != "":
-		if _, err := parseRoutingKey(c.RoutingKey.Reveal()); err != nil {
-			errs = append(errs, fmt.Errorf("routing_key: got %s, which %w", c.RoutingKey, err))
+var pagerDutyKind = kind{
+	// A service takes 120 events a minute for each integration key, and a test is two of them.
+	traits: traits{cap: pagerDutyCap, people: true, onePerGroup: true, rates: rates{perMinute: 100}},
+	fill: func(r *Receiver) {
+		if r.URL == "" && r.URLFile == "" {
+			r.URL = DefaultPagerDutyURL
 		}
-	}
-	return errs
+	},
+	problems: func(r Receiver) []error {
+		switch {
+		case r.RoutingKeyFile == "" && r.RoutingKey == "":
+			return []error{errors.New("routing_key_file: is missing: write the path of a file that holds the integration key of a service (Events API v2), or routing_key")}
+		case r.RoutingKey != "":
+			if _, err := parseRoutingKey(r.RoutingKey.Reveal()); err != nil {
+				return []error{fmt.Errorf("routing_key: got %s, which %w", r.RoutingKey, err)}
+			}
+		}
+		return nil
+	},
+	open: func(r Receiver, fs *files) (transport, error) {
+		key, err := r.routingKey(fs)
+		chatReceiver, err := newChatReceiver(r, fs, err)
+		if err != nil {
+			return nil, err
+		}
+		return &pagerDuty{chatReceiver, key}, nil
+	},
 }
 
-// traits: a service takes 120 events a minute for each integration key, and a test is
-// two of them.
-func (c PagerDuty) traits() traits {
-	return traits{Patience: c.Patience, cap: pagerDutyCap, people: true, onePerGroup: true, rates: rates{perMinute: 100}}
-}
-
-var routingKey = regexp.MustCompile(`^[A-Za-z0-9]{32}$`)
+var routingKeyPattern = regexp.MustCompile(`^[A-Za-z0-9]{32}$`)
 
 // parseRoutingKey reads an integration key. Its errors do not show it.
 func parseRoutingKey(text string) (locksteward.Secret, error) {
 	key := strings.TrimSpace(text)
-	if !routingKey.MatchString(key) {
+	if !routingKeyPattern.MatchString(key) {
 		return "", fmt.Errorf("must hold the 32 letters and digits of an integration key, and has %d characters", len(key))
 	}
 	return locksteward.Secret(key), nil
 }
 
-// key is the integration key; its error begins with the key in the configuration.
-func (c PagerDuty) key(fs *files) (locksteward.Secret, error) {
-	if c.RoutingKeyFile == "" {
-		key, err := parseRoutingKey(c.RoutingKey.Reveal())
+// routingKey is the integration key; its error begins with the key in the configuration.
+func (r Receiver) routingKey(fs *files) (locksteward.Secret, error) {
+	if r.RoutingKeyFile == "" {
+		key, err := parseRoutingKey(r.RoutingKey.Reveal())
 		if err != nil {
 			return "", fmt.Errorf("routing_key: %w", err)
 		}
 		return key, nil
 	}
-	key, err := valueOf(fs, "routing_key_file", c.RoutingKeyFile, func(text []byte) (locksteward.Secret, error) {
+	key, err := valueOf(fs, "routing_key_file", r.RoutingKeyFile, func(text []byte) (locksteward.Secret, error) {
 		key, err := parseRoutingKey(string(text))
 		if err != nil {
-			return "", fmt.Errorf("%q %w", c.RoutingKeyFile, err)
+			return "", fmt.Errorf("%q %w", r.RoutingKeyFile, err)
 		}
 		return key, nil
 	})
@@ -87,15 +80,6 @@ func (c PagerDuty) key(fs *files) (locksteward.Secret, error) {
 		return "", fmt.Errorf("routing_key_file: %w", err)
 	}
 	return key, nil
-}
-
-func (c PagerDuty) open(r Receiver, fs *files) (transport, error) {
-	key, err := c.key(fs)
-	chatReceiver, err := newChatReceiver(c.Endpoint, r, fs, err)
-	if err != nil {
-		return nil, err
-	}
-	return &pagerDuty{chatReceiver, key}, nil
 }
 
 // pagerDuty delivers to one service.

@@ -101,18 +101,13 @@ func (s *pdServer) opened() int {
 
 func (s *pdServer) out(lang string) *pagerDuty {
 	s.t.Helper()
-	cfg := PagerDuty{Endpoint: Endpoint{URL: locksteward.Secret(s.url), Network: Network{AllowPrivate: true}}, RoutingKeyFile: file(s.t, pdKey+"\n")}
-	out, err := cfg.filled().open(Receiver{Name: "pd", Lang: lang}, &files{})
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	s.t.Cleanup(out.close)
-	return out.(*pagerDuty)
+	at := Endpoint{URL: locksteward.Secret(s.url), AllowPrivate: true}
+	return openAs(s.t, "pagerduty", Receiver{Lang: lang, Endpoint: at, RoutingKeyFile: file(s.t, pdKey+"\n")}).(*pagerDuty)
 }
 
 // pdOf is a receiver of that kind, in whose name notifications are made.
 func pdOf(cfg Config) writer {
-	return newWriter(cfg, Receiver{Name: "pd", Lang: "en", KeyNames: KeyNamesFull}, PagerDuty{}.filled().traits(), Hooks{})
+	return newWriter(cfg, Receiver{Name: "pd"}.withDefaults(), pagerDutyKind.traits, Hooks{})
 }
 
 // groupNotification makes the notification of a group of which so many fire afterwards.
@@ -305,25 +300,26 @@ func TestPagerDutySaysNo(t *testing.T) {
 func TestPagerDutyConfig(t *testing.T) {
 	t.Parallel()
 	err := decode(t, `receivers:
-  - {name: a, pagerduty: {}}
-  - {name: b, pagerduty: {routing_key_file: /k, url: "http://h", timeout: 1h}}
+  - {name: a, kind: pagerduty}
+  - {name: b, kind: pagerduty, routing_key_file: /k, url: "http://h", timeout: 1h}
 `).Validate()
 	if err == nil {
 		t.Fatal("valid")
 	}
 	for _, want := range []string{
-		"receivers[0].pagerduty.routing_key_file: is missing", "receivers[1].pagerduty.url: http://h must be https", "receivers[1].pagerduty.timeout: must be",
+		"receivers[0].routing_key_file: is missing", "receivers[1].url: http://h must be https", "receivers[1].timeout: must be",
 	} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("%q is missing in\n%v", want, err)
 		}
 	}
-	_, err = PagerDuty{RoutingKeyFile: file(t, "s3cr3t"), Endpoint: Endpoint{Network: Network{CAFile: "/nowhere"}}}.filled().open(Receiver{Name: "pd"}, &files{})
+	pd := Receiver{Kind: "pagerduty", RoutingKeyFile: file(t, "s3cr3t"), Endpoint: Endpoint{CAFile: "/nowhere"}}.withDefaults()
+	_, err = pd.opened()
 	if err == nil || !strings.Contains(err.Error(), "routing_key_file:") || !strings.Contains(err.Error(), "32 letters") || !strings.Contains(err.Error(), "ca_file:") ||
 		strings.Contains(err.Error(), "s3cr3t") {
 		t.Errorf("got %v", err)
 	}
-	if u := (PagerDuty{}).filled().(PagerDuty).URL; u != DefaultPagerDutyURL {
-		t.Errorf("goes to %s", u.Reveal())
+	if pd.URL != DefaultPagerDutyURL {
+		t.Errorf("goes to %s", pd.URL.Reveal())
 	}
 }

@@ -115,7 +115,7 @@ func TestEvidenceIsInTheLanguageOfTheReceiver(t *testing.T) {
 	for lang, want := range map[string][]string{
 		"en": {"PTTL is -1", "not translated", "seen once"}, "zh": {"PTTL 为 -1", "not translated", "只看到一次"},
 	} {
-		a := newWriter(Config{Grouping: DefaultGrouping()}, Receiver{Name: "ops", Lang: lang, KeyNames: KeyNamesFull}, Webhook{}.filled().traits(), Hooks{})
+		a := newWriter(Config{Grouping: DefaultGrouping()}, Receiver{Name: "ops", Lang: lang}.withDefaults(), webhookKind.traits, Hooks{})
 		m, err := a.newsOf(f)
 		if err != nil {
 			t.Fatal(err)

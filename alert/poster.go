@@ -27,21 +27,33 @@ type poster struct {
 	client   *http.Client
 }
 
-// newPoster takes the certificate authorities of their file; its error begins with
-// the key.
-func newPoster(u *url.URL, n Network, timeout time.Duration, fs *files) (*poster, error) {
-	config, err := n.tls(fs)
+// openPoster makes a poster to the endpoint's URL. It takes what the files of the URL and of
+// the certificate authorities hold, and reports all problems at once, each with its key.
+func openPoster(e Endpoint, fs *files) (*poster, []error) {
+	u, err := e.read(fs)
+	if err != nil {
+		_, tlsErr := e.tls(fs)
+		return nil, []error{err, tlsErr}
+	}
+	p, err := newPoster(u, e, fs)
+	return p, []error{err}
+}
+
+// newPoster makes a poster to one URL of the endpoint. It takes the certificate authorities of
+// their file; its error begins with the key.
+func newPoster(u *url.URL, e Endpoint, fs *files) (*poster, error) {
+	config, err := e.tls(fs)
 	if err != nil {
 		return nil, err
 	}
 	return &poster{
-		url: u, endpoint: schemeAndHost(u), timeout: timeout,
+		url: u, endpoint: schemeAndHost(u), timeout: e.Timeout,
 		client: &http.Client{
 			Transport: &http.Transport{
 				// No Proxy: a proxy would resolve the name behind the guard.
-				DialContext:            n.dialer(timeout).DialContext,
+				DialContext:            e.dialer().DialContext,
 				TLSClientConfig:        config,
-				TLSHandshakeTimeout:    timeout,
+				TLSHandshakeTimeout:    e.Timeout,
 				ForceAttemptHTTP2:      true,
 				MaxIdleConns:           maxInFlight,
 				MaxIdleConnsPerHost:    maxInFlight,
@@ -55,15 +67,15 @@ func newPoster(u *url.URL, n Network, timeout time.Duration, fs *files) (*poster
 }
 
 // dialer dials only what the guard permits.
-func (n Network) dialer(timeout time.Duration) *net.Dialer {
-	return &net.Dialer{Timeout: timeout, Control: guard(n.AllowPrivate)}
+func (e Endpoint) dialer() *net.Dialer {
+	return &net.Dialer{Timeout: e.Timeout, Control: guard(e.AllowPrivate)}
 }
 
-func (n Network) tls(fs *files) (*tls.Config, error) {
+func (e Endpoint) tls(fs *files) (*tls.Config, error) {
 	config := &tls.Config{MinVersion: tls.VersionTLS12} // without a file the system's authorities
-	if n.CAFile != "" {
+	if e.CAFile != "" {
 		var err error
-		if config.RootCAs, err = fs.pool("ca_file", n.CAFile); err != nil {
+		if config.RootCAs, err = fs.pool("ca_file", e.CAFile); err != nil {
 			return nil, fmt.Errorf("ca_file: %w", err)
 		}
 	}

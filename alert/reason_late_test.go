@@ -35,7 +35,7 @@ func TestTimeoutsNameTheirBound(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			p, err := newPoster(u, Network{AllowPrivate: true}, c.timeout, &files{})
+			p, err := newPoster(u, Endpoint{AllowPrivate: true, Timeout: c.timeout}, &files{})
 			if err != nil {
 				t.Fatal(err)
 			}

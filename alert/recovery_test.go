@@ -66,7 +66,8 @@ func asked(kind, id string) Notice {
 // permits, and is asked for no decision on a request that is over.
 func TestAfterAnOutageTheWorstComesFirst(t *testing.T) {
 	t.Parallel()
-	for name, m := range allTraits() {
+	for name, k := range kinds {
+		m := k.traits
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {

@@ -12,7 +12,6 @@ import (
 
 // reloadingTransport is a transport that is opened again when one of its files changes.
 type reloadingTransport struct {
-	under string // before the keys of its files
 	files *files
 	open  func(*files) (transport, error)
 
@@ -26,10 +25,9 @@ type reloadingTransport struct {
 // stateTaker takes over the state of the transport before it.
 type stateTaker interface{ takeState(transport) }
 
-// openReloading opens a transport; its error is that of open. under comes before the
-// keys of its files.
-func openReloading(under string, open func(*files) (transport, error)) (*reloadingTransport, error) {
-	r := &reloadingTransport{under: under, files: &files{}, open: open}
+// openReloading opens a transport; its error is that of open.
+func openReloading(open func(*files) (transport, error)) (*reloadingTransport, error) {
+	r := &reloadingTransport{files: &files{}, open: open}
 	var err error
 	if r.now, err = open(r.files); err != nil {
 		return nil, err
@@ -105,7 +103,6 @@ func (r *reloadingTransport) states(force bool) []credfile.File {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for i := range out {
-		out[i].Key = r.under + out[i].Key
 		if r.failed != nil && out[i].Refused == nil {
 			out[i].Refused = fmt.Errorf("the files cannot be used together: %w", r.failed)
 		}
@@ -149,11 +146,10 @@ func (c Config) CheckFiles() error {
 	c = c.withDefaults()
 	var errs []error
 	for i, r := range c.Receivers {
-		kinds := r.kinds()
-		if len(kinds) != 1 || len(kinds[0].problems())+len(r.Template.problems()) > 0 {
+		if len(r.kindProblems()) > 0 {
 			continue
 		}
-		out, _, err := r.opened()
+		out, err := r.opened()
 		if err != nil {
 			errs = append(errs, prefixed(fmt.Sprintf("receivers[%d].", i), err)...)
 			continue
@@ -178,7 +174,7 @@ type fileBacked interface {
 }
 
 // Files reads the files of all receivers and returns their states, each under its key in
-// the configuration with the receiver's name: "receivers.ops.webhook.url_file". When a
+// the configuration with the receiver's name: "receivers.ops.url_file". When a
 // new version of a file is in use, what waits for its receiver is tried at once: the
 // file may have been the cause.
 func (s *Sender) Files() []credfile.File {

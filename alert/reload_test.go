@@ -30,7 +30,7 @@ func TestReceiverThatIsGone(t *testing.T) {
 		stop := d.run()
 		d.notify(fire("k", 1), fire("l", 2))
 		synctest.Wait()
-		d.turn(Webhook{}, a)
+		d.turn(Endpoint{}, a)
 		time.Sleep(time.Minute)
 		if got := d.box.states("b"); got["dead"] != 2 || c.get("b dropped removed") != 2 {
 			t.Errorf("kept %v, counted %v", got, c.all())
@@ -46,7 +46,7 @@ func TestReceiverThatIsGone(t *testing.T) {
 		// It comes back: what begins from now on is for it, too, and the end of what it
 		// was not notified of is not.
 		back := &fake{}
-		d.turn(Webhook{}, a, back)
+		d.turn(Endpoint{}, a, back)
 		d.notify(resolve("m", 4), fire("n", 5))
 		synctest.Wait()
 		stop()
@@ -87,7 +87,7 @@ func TestReloadRedirectsWhatWaits(t *testing.T) {
 			t.Errorf("kept %v", d.box.states("a"))
 		}
 		is := &fake{}
-		d.turn(Webhook{}, is)
+		d.turn(Endpoint{}, is)
 		synctest.Wait()
 		stop()
 		if len(is.seen()) != 9 || d.box.states("a")["delivered"] != 9 {
@@ -100,15 +100,15 @@ func TestReloadRedirectsWhatWaits(t *testing.T) {
 func TestPrepareChangesNothingBeforeApply(t *testing.T) {
 	t.Parallel()
 	url := file(t, "https://example.org/one")
-	s, err := New(zap.NewNop(), decode(t, `receivers: [{name: ops, webhook: {url_file: `+url+`}}]`), &box{}, Hooks{})
+	s, err := New(zap.NewNop(), decode(t, `receivers: [{name: ops, kind: webhook, url_file: `+url+`}]`), &box{}, Hooks{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.Prepare(decode(t, `receivers: [{name: ops, webhook: {url_file: /nowhere}}, {name: new, webhook: {url_file: /nowhere}}]`)); err == nil ||
-		!strings.Contains(err.Error(), "receivers[1].webhook.url_file") {
+	if _, err := s.Prepare(decode(t, `receivers: [{name: ops, kind: webhook, url_file: /nowhere}, {name: new, kind: webhook, url_file: /nowhere}]`)); err == nil ||
+		!strings.Contains(err.Error(), "receivers[1].url_file") {
 		t.Errorf("got %v", err)
 	}
-	prepared, err := s.Prepare(decode(t, `receivers: [{name: ops, lang: zh, webhook: {url_file: `+url+`}}, {name: new, webhook: {url: "https://example.org"}}]`))
+	prepared, err := s.Prepare(decode(t, `receivers: [{name: ops, lang: zh, kind: webhook, url_file: `+url+`}, {name: new, kind: webhook, url: "https://example.org"}]`))
 	if err != nil {
 		t.Fatal(err)
 	}

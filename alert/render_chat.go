@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"slices"
 	"strings"
 	"unicode/utf16"
 
@@ -62,20 +63,13 @@ type chatReceiver struct {
 	renderer
 }
 
-// newRobot takes what the files that the configuration names hold, and reports all
-// problems at once, each with its key.
-func newChatReceiver(e Endpoint, r Receiver, fs *files, more ...error) (*chatReceiver, error) {
-	errs := more
+// newChatReceiver takes what the files that the configuration names hold, and reports all
+// problems at once, more among them, each with its key.
+func newChatReceiver(r Receiver, fs *files, more ...error) (*chatReceiver, error) {
 	look, err := newRenderer(r)
-	errs = append(errs, err)
-	u, err := e.read(fs)
-	if err != nil {
-		_, tlsErr := e.tls(fs)
-		return nil, errors.Join(append(errs, err, tlsErr)...)
-	}
-	p, err := newPoster(u, e.Network, e.Timeout, fs)
-	if errs = append(errs, err); errors.Join(errs...) != nil {
-		return nil, errors.Join(errs...)
+	p, errs := openPoster(r.Endpoint, fs)
+	if err := errors.Join(slices.Concat(more, errs, []error{err})...); err != nil {
+		return nil, err
 	}
 	return &chatReceiver{p, look}, nil
 }

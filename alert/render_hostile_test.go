@@ -68,9 +68,9 @@ func pageOf(kind string, page message) []byte {
 	case "slack":
 		return (&slack{r, "<!here>"}).message(page)
 	case "dingtalk":
-		return (&dingtalk{chatReceiver: r, mobiles: []string{"13900000000"}}).message(page)
+		return (&dingtalk{chatReceiver: r, mention: []string{"13900000000"}}).message(page)
 	case "feishu":
-		return (&feishu{chatReceiver: r, at: []string{"ou_1"}}).message(page, sampleTime)
+		return (&feishu{chatReceiver: r, mention: []string{"ou_1"}}).message(page, sampleTime)
 	default:
 		return (&wecom{chatReceiver: r, users: []string{"zoe"}}).message(page)
 	}

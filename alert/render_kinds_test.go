@@ -15,21 +15,21 @@ import (
 func TestChatReceiversDecode(t *testing.T) {
 	t.Parallel()
 	c := decode(t, `receivers:
-  - {name: a, slack: {url: "https://hooks.slack.com/services/s3cr3t", mention: [here, U012AB3CD, S012AB3CD], timeout: 3s}, lang: zh}
-  - {name: b, dingtalk: {url_file: /f, secret_file: /s, at_mobiles: ["13800000000", "+86-13800000000"], at_all: true}}
-  - {name: c, feishu: {url_file: /f, secret_file: /s, at: [all, ou_18eac85d35a26]}}
-  - {name: d, wecom: {url_file: /f, mentioned_users: [zhang.san, li@corp]}, template: {title: "{{.Type}}", text: "{{.Text}}"}}
+  - {name: a, kind: slack, url: "https://hooks.slack.com/services/s3cr3t", mention: [here, U012AB3CD, S012AB3CD], timeout: 3s, lang: zh}
+  - {name: b, kind: dingtalk, url_file: /f, secret_files: [/s], mention: ["13800000000", "+86-13800000000"]}
+  - {name: c, kind: feishu, url_file: /f, secret_files: [/s], mention: [all, ou_18eac85d35a26]}
+  - {name: d, kind: wecom, url_file: /f, mention: [zhang.san, li@corp], template: {title: "{{.Type}}", text: "{{.Text}}"}}
 `)
 	if err := c.Validate(); err != nil {
 		t.Fatal(err)
 	}
 	for i, want := range []int{60, 20, 100, 20} {
-		m := c.withDefaults().Receivers[i].kinds()[0].traits()
-		if m.perMinute != want || !m.people || m.cap != 10 || m.MaxAttempts != DefaultMaxAttempts {
-			t.Errorf("receivers[%d]: the manner is %+v", i, m)
+		r := c.withDefaults().Receivers[i]
+		if m := kinds[r.Kind].traits; m.perMinute != want || !m.people || m.cap != 10 || r.MaxAttempts != DefaultMaxAttempts {
+			t.Errorf("receivers[%d]: the traits are %+v", i, m)
 		}
 	}
-	if got := (*c.Receivers[0].Slack).mentions(); got != "<!here> <@U012AB3CD> <!subteam^S012AB3CD>" {
+	if got := slackMentions(c.Receivers[0].Mention); got != "<!here> <@U012AB3CD> <!subteam^S012AB3CD>" {
 		t.Errorf("mentions %s", got)
 	}
 	if text, _ := yaml.Marshal(c); strings.Contains(string(text), "s3cr3t") {
@@ -40,21 +40,21 @@ func TestChatReceiversDecode(t *testing.T) {
 func TestChatReceiversReportAllProblems(t *testing.T) {
 	t.Parallel()
 	err := decode(t, `receivers:
-  - {name: a, slack: {mention: [all, "<!here>", U1]}}
-  - {name: b, dingtalk: {url: "https://h/s3cr3t", url_file: /f, at_mobiles: ["call me", "1"], timeout: 1h}}
-  - {name: c, feishu: {url: "http://h/s3cr3t", at: ["a b", "<at>"]}}
-  - {name: d, wecom: {url: "https://h/s3cr3t", mentioned_users: ["@all", ""]}}
-  - {name: e, wecom: {url: "https://h/s3cr3t"}, slack: {url: "https://h/s3cr3t"}}
-  - {name: f, wecom: {url: "https://h/s3cr3t", mentioned_users: [a,b,c,d,e,f,g,h,i,j,k,l,m,n,o,p,q,r,s,t,u]}}
+  - {name: a, kind: slack, mention: [all, "<!here>", U1]}
+  - {name: b, kind: dingtalk, url: "https://h/s3cr3t", url_file: /f, mention: ["call me", "1"], timeout: 1h}
+  - {name: c, kind: feishu, url: "http://h/s3cr3t", mention: ["a b", "<at>"]}
+  - {name: d, kind: wecom, url: "https://h/s3cr3t", mention: ["@all", ""]}
+  - {name: e, kind: slak, url: "https://h/s3cr3t"}
+  - {name: f, kind: wecom, url: "https://h/s3cr3t", mention: [a,b,c,d,e,f,g,h,i,j,k,l,m,n,o,p,q,r,s,t,u]}
 `).Validate()
 	for _, want := range []string{
-		"receivers[0].slack.url_file: is missing", `receivers[0].slack.mention[0]: must be here, channel, everyone, or an id`,
-		"receivers[0].slack.mention[1]: ", "receivers[0].slack.mention[2]: ",
-		`receivers[1].dingtalk.url_file: "/f" is given beside url`, "receivers[1].dingtalk.at_mobiles[0]: must be a telephone number", "receivers[1].dingtalk.at_mobiles[1]: ",
-		"receivers[1].dingtalk.timeout: must be 100ms to 1m",
-		"receivers[2].feishu.url: http://h must be https", "receivers[2].feishu.at[0]: must be all, or an id", "receivers[2].feishu.at[1]: ",
-		"receivers[3].wecom.mentioned_users[0]: must be the id of a member", "receivers[3].wecom.mentioned_users[1]: ",
-		"found 2 (slack, wecom)", "receivers[5].wecom.mentioned_users: must be at most 20, got 21",
+		"receivers[0].url_file: is missing", `receivers[0].mention[0]: must be here, channel, everyone, or an id`,
+		"receivers[0].mention[1]: ", "receivers[0].mention[2]: ",
+		`receivers[1].url_file: "/f" is given beside url`, "receivers[1].mention[0]: must be all, or a telephone number", "receivers[1].mention[1]: ",
+		"receivers[1].timeout: must be 100ms to 1m",
+		"receivers[2].url: http://h must be https", "receivers[2].mention[0]: must be all, or an id", "receivers[2].mention[1]: ",
+		"receivers[3].mention[0]: must be the id of a member", "receivers[3].mention[1]: ",
+		`receivers[4].kind: must be webhook, alertmanager, pagerduty, email, slack, dingtalk, feishu or wecom, got "slak"`, "receivers[5].mention: must be at most 20, got 21",
 	} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q is missing in\n%v", want, err)
@@ -68,14 +68,14 @@ func TestChatReceiversReportAllProblems(t *testing.T) {
 func TestChatReceiversReportAllFiles(t *testing.T) {
 	t.Parallel()
 	c := decode(t, `receivers:
-  - {name: a, dingtalk: {url_file: /nowhere/url, secret_file: /nowhere/secret, ca_file: /nowhere/ca}}
-  - {name: b, feishu: {url_file: `+file(t, "s3cr3t")+`, secret_file: `+file(t, " \n")+`}}
-  - {name: c, slack: {url: "https://h/x", ca_file: /nowhere/ca}}
+  - {name: a, kind: dingtalk, url_file: /nowhere/url, secret_files: [/nowhere/secret], ca_file: /nowhere/ca}
+  - {name: b, kind: feishu, url_file: `+file(t, "s3cr3t")+`, secret_files: [`+file(t, " \n")+`]}
+  - {name: c, kind: slack, url: "https://h/x", ca_file: /nowhere/ca}
 `)
 	_, err := New(zap.NewNop(), c, &box{}, Hooks{})
 	for _, want := range []string{
-		"receivers[0].dingtalk.url_file: ", "receivers[0].dingtalk.secret_file: ", "receivers[0].dingtalk.ca_file: ",
-		"receivers[1].feishu.url_file: is not a URL", "receivers[1].feishu.secret_file: ", "is empty", "receivers[2].slack.ca_file: ",
+		"receivers[0].url_file: ", "receivers[0].secret_files[0]: ", "receivers[0].ca_file: ",
+		"receivers[1].url_file: is not a URL", "receivers[1].secret_files[0]: ", "is empty", "receivers[2].ca_file: ",
 	} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q is missing in\n%v", want, err)
@@ -98,11 +98,11 @@ func TestPeopleAreCalledWhenNeeded(t *testing.T) {
 			}
 		}
 	}
-	all := string((&dingtalk{chatReceiver: &chatReceiver{}, all: true, mobiles: []string{"1"}}).message(renderer{}.render(shownSamples("en")["firing"])))
+	all := string((&dingtalk{chatReceiver: &chatReceiver{}, mention: []string{"1", "all"}}).message(renderer{}.render(shownSamples("en")["firing"])))
 	if !strings.Contains(all, `"isAtAll":true`) || strings.Contains(all, "atMobiles") {
 		t.Errorf("got %s", all)
 	}
-	if quiet := string((&dingtalk{chatReceiver: &chatReceiver{}, all: true}).message(renderer{}.render(shownSamples("en")["resolved"]))); strings.Contains(quiet, `"isAtAll":true`) {
+	if quiet := string((&dingtalk{chatReceiver: &chatReceiver{}, mention: []string{"all"}}).message(renderer{}.render(shownSamples("en")["resolved"]))); strings.Contains(quiet, `"isAtAll":true`) {
 		t.Errorf("got %s", quiet)
 	}
 }

@@ -172,17 +172,17 @@ func judgeWeCom(r *http.Request, body []byte) string {
 // receiver configures a kind for a service.
 func receiver(t *testing.T, kind, at, lang string) Receiver {
 	t.Helper()
-	e := Endpoint{URL: locksteward.Secret(at), Network: Network{AllowPrivate: true}}
-	r := Receiver{Name: "ops", Lang: lang}
+	e := Endpoint{URL: locksteward.Secret(at), AllowPrivate: true}
+	r := Receiver{Name: "ops", Kind: kind, Lang: lang, Endpoint: e}
 	switch kind {
 	case "slack":
-		r.Slack = &Slack{Endpoint: e, Mention: []string{"here", "S0TEAM"}}
+		r.Mention = []string{"here", "S0TEAM"}
 	case "dingtalk":
-		r.DingTalk = &DingTalk{Endpoint: e, SecretFile: file(t, robotSecret+"\n"), AtMobiles: []string{"13800000000"}}
+		r.SecretFiles, r.Mention = []string{file(t, robotSecret+"\n")}, []string{"13800000000"}
 	case "feishu":
-		r.Feishu = &Feishu{Endpoint: e, SecretFile: file(t, robotSecret), At: []string{"all", "ou_1"}}
+		r.SecretFiles, r.Mention = []string{file(t, robotSecret)}, []string{"all", "ou_1"}
 	case "wecom":
-		r.WeCom = &WeCom{Endpoint: e, MentionedUsers: []string{"ana", "ben"}}
+		r.Mention = []string{"ana", "ben"}
 	}
 	return r
 }
@@ -192,12 +192,12 @@ func openKind(t *testing.T, r Receiver) transport {
 	if err := (Config{Receivers: []Receiver{r}}).Validate(); err != nil {
 		t.Fatal(err)
 	}
-	out, how, err := r.opened()
+	out, err := r.withDefaults().opened()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !how.people || how.cap != peopleCap || how.perMinute == 0 {
-		t.Errorf("the manner is %+v", how)
+	if how := kinds[r.Kind].traits; !how.people || how.cap != peopleCap || how.perMinute == 0 {
+		t.Errorf("the traits are %+v", how)
 	}
 	t.Cleanup(out.close)
 	return out
@@ -373,11 +373,7 @@ func TestWrongSignaturesAreNoticed(t *testing.T) {
 	for _, kind := range []string{"dingtalk", "feishu"} {
 		s := startService(t, kind)
 		r := receiver(t, kind, s.url, "en")
-		if kind == "dingtalk" {
-			r.DingTalk.SecretFile = file(t, "SECother")
-		} else {
-			r.Feishu.SecretFile = file(t, "SECother")
-		}
+		r.SecretFiles = []string{file(t, "SECother")}
 		err := openKind(t, r).send(t.Context(), newOutgoing("msg_1", encoded(t, shownSamples("en")["firing"])))
 		e, ok := errors.AsType[*DeliveryError](err)
 		if !ok || e.Reason != ReasonRejected || !e.Retryable || e.Code != "310000" && e.Code != "19021" {

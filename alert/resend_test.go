@@ -245,9 +245,9 @@ func TestAlertmanagerIsReported(t *testing.T) {
 	t.Parallel()
 	srv := testam.Start(t, testam.Options{})
 	d := postOf(t, Hooks{})
-	how := Alertmanager{Endpoint: atURL(srv.URL()), Resend: time.Second, ResolveAfter: 3 * time.Second}
+	how := Receiver{Endpoint: atURL(srv.URL()), Resend: time.Second, ResolveAfter: 3 * time.Second}
 	out := openAM(t, how)
-	a := newWriter(Config{Grouping: Grouping{By: []string{"fingerprint"}}}, Receiver{Name: "am", Lang: "en", KeyNames: KeyNamesFull}, how.filled().traits(), Hooks{})
+	a := newWriter(Config{Grouping: Grouping{By: []string{"fingerprint"}}}, Receiver{Name: "am"}.withDefaults(), alertmanagerKind.traits, Hooks{})
 	d.apply(DefaultDrainTimeout, writers{[]writer{a}, FirstSweepFire}, []*destination{newDestination(out, a)})
 	stop := d.run()
 	defer stop()

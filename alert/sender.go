@@ -117,12 +117,12 @@ func (s *Sender) Prepare(cfg Config) (reload.Prepared, error) {
 	var errs []error
 	for i, rc := range cfg.Receivers {
 		rc.templateFailed = s.templateFailed(rc.Name)
-		out, t, err := rc.opened()
+		out, err := rc.opened()
 		if err != nil {
 			errs = append(errs, prefixed(fmt.Sprintf("receivers[%d].", i), err)...)
 			continue
 		}
-		w := newWriter(cfg, rc, t, s.hooks)
+		w := newWriter(cfg, rc, kinds[rc.Kind].traits, s.hooks)
 		list = append(list, w)
 		all = append(all, newDestination(out, w))
 	}

@@ -102,11 +102,11 @@ func TestRetryAfterIsHonoured(t *testing.T) {
 func TestCapsEndTheAttempts(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		webhook Webhook
-		check   func(attempts []attempt) bool
+		limits Endpoint
+		check  func(attempts []attempt) bool
 	}{
-		"attempts": {Webhook{Endpoint: Endpoint{Patience: Patience{MaxAttempts: 3}}}, func(a []attempt) bool { return len(a) == 3 }},
-		"age": {Webhook{Endpoint: Endpoint{Patience: Patience{MaxAge: 10 * time.Minute}}}, func(a []attempt) bool {
+		"attempts": {Endpoint{MaxAttempts: 3}, func(a []attempt) bool { return len(a) == 3 }},
+		"age": {Endpoint{MaxAge: 10 * time.Minute}, func(a []attempt) bool {
 			return len(a) > 3 && a[len(a)-1].at.Sub(a[0].at) <= 10*time.Minute
 		}},
 	} {
@@ -120,7 +120,7 @@ func TestCapsEndTheAttempts(t *testing.T) {
 					}
 					return nil
 				}}
-				d := postWith(t, c.webhook, n.hooks(), f)
+				d := postWith(t, c.limits, n.hooks(), f)
 				stop := d.run()
 				d.notify(fire("bad", 1))
 				synctest.Wait()
@@ -301,7 +301,7 @@ func TestCircuitSparesADeadReceiver(t *testing.T) {
 			}
 			return failing(ReasonRefused)
 		}}
-		d := postWith(t, Webhook{Endpoint: Endpoint{Patience: Patience{MaxAttempts: 1 << 20}}}, c.hooks(), f)
+		d := postWith(t, Endpoint{MaxAttempts: 1 << 20}, c.hooks(), f)
 		stop := d.run()
 		var all []locksteward.Transition
 		for n := range uint64(50) {
@@ -345,7 +345,7 @@ func TestTooOldBehindACircuit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var c counts
 		f := &fake{answer: func(int, Payload) error { return failing(ReasonRefused) }}
-		d := postWith(t, Webhook{Endpoint: Endpoint{Patience: Patience{MaxAge: time.Hour, MaxAttempts: 1 << 20}}}, c.hooks(), f)
+		d := postWith(t, Endpoint{MaxAge: time.Hour, MaxAttempts: 1 << 20}, c.hooks(), f)
 		stop := d.run()
 		for n := range uint64(40) {
 			d.notify(fire(fmt.Sprint("k", n), n))

@@ -2,58 +2,35 @@ package alert
 
 import (
 	"context"
-	"fmt"
 	"regexp"
 	"slices"
 	"strings"
 	"unicode/utf16"
 )
 
-// Slack is an incoming webhook of Slack: docs/receivers/slack.md. Its URL is the
-// only secret.
-type Slack struct {
-	Endpoint `yaml:",inline"`
-	// Mention are those who are mentioned when somebody is needed: here, channel,
-	// everyone, or ids of users (U…, W…) and of user groups (S…).
-	Mention []string `yaml:"mention"`
-}
-
-func (s Slack) filled() kind {
-	s.Endpoint = s.Endpoint.withDefaults()
-	return s
+// slackKind is an incoming webhook of Slack: docs/receivers/slack.md. Its URL is the only
+// secret.
+var slackKind = kind{
+	traits:      traits{cap: peopleCap, people: true, rates: rates{perMinute: 60, perSecond: 1}}, // Slack takes about one a second
+	mentionable: func(m string) bool { return slices.Contains(slackAll, m) || slackID.MatchString(m) },
+	mentions:    "here, channel, everyone, or an id such as U012AB3CD or S012AB3CD",
+	open: func(r Receiver, fs *files) (transport, error) {
+		chatReceiver, err := newChatReceiver(r, fs)
+		if err != nil {
+			return nil, err
+		}
+		return &slack{chatReceiver, slackMentions(r.Mention)}, nil
+	},
 }
 
 var slackID = regexp.MustCompile(`^[UWS][A-Z0-9]{2,20}$`)
 
-func (s Slack) problems() []error {
-	errs := s.Endpoint.problems()
-	for i, m := range s.Mention {
-		if !slices.Contains(slackAll, m) && !slackID.MatchString(m) {
-			errs = append(errs, fmt.Errorf("mention[%d]: must be here, channel, everyone, or an id such as U012AB3CD or S012AB3CD, got %q", i, m))
-		}
-	}
-	return errs
-}
-
 var slackAll = []string{"here", "channel", "everyone"}
 
-func (s Slack) open(r Receiver, fs *files) (transport, error) {
-	chatReceiver, err := newChatReceiver(s.Endpoint, r, fs)
-	if err != nil {
-		return nil, err
-	}
-	return &slack{chatReceiver, s.mentions()}, nil
-}
-
-// traits: Slack takes about one notification a second.
-func (s Slack) traits() traits {
-	return traits{Patience: s.Patience, cap: peopleCap, people: true, rates: rates{perMinute: 60, perSecond: 1}}
-}
-
-// mentions are the mentions in mrkdwn.
-func (s Slack) mentions() string {
+// slackMentions are mentions in mrkdwn.
+func slackMentions(mention []string) string {
 	var out []string
-	for _, m := range s.Mention {
+	for _, m := range mention {
 		switch {
 		case slices.Contains(slackAll, m):
 			out = append(out, "<!"+m+">")

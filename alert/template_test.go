@@ -66,7 +66,7 @@ func TestBadTemplatesAreErrorsAtLoad(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			r := Receiver{Name: "ops", Template: &Template{Text: c.source}, WeCom: &WeCom{Endpoint: Endpoint{URL: "https://h/x"}}}
+			r := Receiver{Name: "ops", Template: &Template{Text: c.source}, Kind: "wecom", Endpoint: Endpoint{URL: "https://h/x"}}
 			began := time.Now()
 			err := Config{Receivers: []Receiver{r}}.Validate()
 			if err == nil {
@@ -87,12 +87,12 @@ func TestBadTemplatesAreErrorsAtLoad(t *testing.T) {
 func TestBothTemplatesAreReported(t *testing.T) {
 	t.Parallel()
 	err := Config{Receivers: []Receiver{
-		{Name: "a", Template: &Template{Title: "{{.A}}", Text: "{{.B}}"}, Slack: &Slack{Endpoint: Endpoint{URL: "https://h/x"}}},
-		{Name: "b", Template: &Template{Title: "x"}, Webhook: &Webhook{Endpoint: Endpoint{URL: "https://h/x"}}},
+		{Name: "a", Template: &Template{Title: "{{.A}}", Text: "{{.B}}"}, Kind: "slack", Endpoint: Endpoint{URL: "https://h/x"}},
+		{Name: "b", Template: &Template{Title: "x"}, Kind: "webhook", Endpoint: Endpoint{URL: "https://h/x"}},
 	}}.Validate()
 	for _, want := range []string{
 		`receivers[0].template.title: line 1: <.A>: Payload has no field "A"`, `receivers[0].template.text: line 1: <.B>`,
-		"receivers[1].template: is for receivers that people read, and webhook is not one",
+		"receivers[1].template: is a key of kind pagerduty, email, slack, dingtalk, feishu or wecom, and not of webhook",
 	} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q is missing in: %v", want, err)

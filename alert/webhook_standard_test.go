@@ -47,7 +47,7 @@ func toldOverWebhook(t *testing.T, secrets ...string) []came {
 	s, err := New(zap.NewNop(), Config{
 		Grouping: Grouping{By: []string{"fingerprint"}, Repeat: time.Hour}, FirstSweep: FirstSweepFire, ConsoleURL: "https://locks.example.com",
 		Receivers: []Receiver{{
-			Name: "ops", Webhook: &Webhook{Endpoint: Endpoint{URL: locksteward.Secret(srv.URL), Network: Network{AllowPrivate: true}}, SecretFiles: files},
+			Name: "ops", Kind: "webhook", Endpoint: Endpoint{URL: locksteward.Secret(srv.URL), AllowPrivate: true, SecretFiles: files},
 		}},
 	}, b, Hooks{})
 	if err != nil {

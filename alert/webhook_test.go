@@ -29,7 +29,7 @@ import (
 const secretPath = "/hook/s3cr3t-token?key=t0ps3cret"
 
 // hook returns a webhook to a test server that answers with h.
-func hook(t *testing.T, cfg Webhook, h http.HandlerFunc) *webhook {
+func hook(t *testing.T, cfg Endpoint, h http.HandlerFunc) *webhook {
 	t.Helper()
 	srv := httptest.NewServer(h)
 	t.Cleanup(srv.Close)
@@ -38,14 +38,14 @@ func hook(t *testing.T, cfg Webhook, h http.HandlerFunc) *webhook {
 	return newHook(t, cfg)
 }
 
-func newHook(t *testing.T, cfg Webhook) *webhook {
+func newHook(t *testing.T, cfg Endpoint) *webhook {
 	t.Helper()
-	w, err := newWebhook(cfg.filled().(Webhook), &files{})
+	out, err := openWebhook(cfg.withDefaults(), &files{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(w.close)
-	return w
+	t.Cleanup(out.close)
+	return out.(*webhook)
 }
 
 func file(t *testing.T, text string) string {
@@ -65,7 +65,7 @@ func TestSendSpeaksStandardWebhooks(t *testing.T) {
 		body string
 	}
 	got := make(chan seen, 1)
-	w := hook(t, Webhook{SecretFiles: []string{file(t, keys[0]+"\n"), file(t, keys[1])}}, func(_ http.ResponseWriter, r *http.Request) {
+	w := hook(t, Endpoint{SecretFiles: []string{file(t, keys[0]+"\n"), file(t, keys[1])}}, func(_ http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
 		got <- seen{r.Header, string(body)}
 	})
@@ -90,7 +90,7 @@ func TestSendSpeaksStandardWebhooks(t *testing.T) {
 func TestUnsignedWithoutSecrets(t *testing.T) {
 	t.Parallel()
 	got := make(chan http.Header, 1)
-	w := hook(t, Webhook{}, func(_ http.ResponseWriter, r *http.Request) { got <- r.Header })
+	w := hook(t, Endpoint{}, func(_ http.ResponseWriter, r *http.Request) { got <- r.Header })
 	if err := w.send(t.Context(), newOutgoing("msg_1", nil)); err != nil {
 		t.Fatal(err)
 	}
@@ -134,7 +134,7 @@ func TestAnswersAreClassified(t *testing.T) {
 		t.Run(fmt.Sprint(c.status, c.head), func(t *testing.T) {
 			t.Parallel()
 			var hits atomic.Int64
-			w := hook(t, Webhook{}, func(w http.ResponseWriter, r *http.Request) {
+			w := hook(t, Endpoint{}, func(w http.ResponseWriter, r *http.Request) {
 				hits.Add(1)
 				w.Header().Set("Location", "/elsewhere")
 				w.Header().Set("Retry-After", c.head)
@@ -211,7 +211,7 @@ func TestTransportFaultsAreClassified(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := newHook(t, Webhook{Endpoint: Endpoint{URL: locksteward.Secret(c.url), Network: Network{AllowPrivate: true}, Patience: Patience{Timeout: 300 * time.Millisecond}}})
+			w := newHook(t, Endpoint{URL: locksteward.Secret(c.url), AllowPrivate: true, Timeout: 300 * time.Millisecond})
 			if c.want != ReasonTimeout {
 				w.timeout = 10 * time.Second
 			}
@@ -241,7 +241,7 @@ func TestPrivateAddressIsRefused(t *testing.T) {
 	t.Cleanup(srv.Close)
 	_, port, _ := net.SplitHostPort(srv.Listener.Addr().String())
 	// The name resolves to loopback: the guard judges addresses, not names.
-	w := newHook(t, Webhook{Endpoint: Endpoint{URL: locksteward.Secret("https://localhost:" + port + secretPath)}})
+	w := newHook(t, Endpoint{URL: locksteward.Secret("https://localhost:" + port + secretPath)})
 	err := w.send(t.Context(), newOutgoing("msg_1", []byte("{}")))
 	e, ok := errors.AsType[*DeliveryError](err)
 	if !ok || e.Reason != ReasonBlocked || e.Retryable || hits.Load() != 0 || !strings.Contains(err.Error(), "allow_private") {
@@ -255,7 +255,7 @@ func TestCAFileIsTrusted(t *testing.T) {
 	srv := httptest.NewTLSServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	t.Cleanup(srv.Close)
 	ca := file(t, string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: srv.Certificate().Raw})))
-	w := newHook(t, Webhook{Endpoint: Endpoint{URL: locksteward.Secret(srv.URL + secretPath), Network: Network{AllowPrivate: true, CAFile: ca}}})
+	w := newHook(t, Endpoint{URL: locksteward.Secret(srv.URL + secretPath), AllowPrivate: true, CAFile: ca})
 	if err := w.send(t.Context(), newOutgoing("msg_1", []byte("{}"))); err != nil {
 		t.Error(err)
 	}
@@ -266,7 +266,7 @@ func TestCAFileIsTrusted(t *testing.T) {
 func TestEndlessAnswersAreCut(t *testing.T) {
 	t.Parallel()
 	var sent atomic.Int64
-	endless := hook(t, Webhook{}, func(w http.ResponseWriter, r *http.Request) {
+	endless := hook(t, Endpoint{}, func(w http.ResponseWriter, r *http.Request) {
 		chunk := []byte(strings.Repeat("x", 64<<10))
 		for r.Context().Err() == nil {
 			n, err := w.Write(chunk)
@@ -282,7 +282,7 @@ func TestEndlessAnswersAreCut(t *testing.T) {
 	if sent.Load() > 64<<20 {
 		t.Errorf("took %d bytes", sent.Load())
 	}
-	trickle := hook(t, Webhook{Endpoint: Endpoint{Patience: Patience{Timeout: 200 * time.Millisecond}}}, func(w http.ResponseWriter, r *http.Request) {
+	trickle := hook(t, Endpoint{Timeout: 200 * time.Millisecond}, func(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(500)
 		_ = http.NewResponseController(w).Flush()
 		<-r.Context().Done()
@@ -316,7 +316,7 @@ func TestEndToEndAndNothingSecretInTheLog(t *testing.T) {
 	var c counts
 	b := &box{}
 	s, err := New(zap.New(core), Config{Receivers: []Receiver{
-		{Name: "ops", Lang: "zh", Webhook: &Webhook{Endpoint: Endpoint{URLFile: urlFile, Network: Network{AllowPrivate: true}}, SecretFiles: []string{file(t, key)}}},
+		{Name: "ops", Lang: "zh", Kind: "webhook", Endpoint: Endpoint{URLFile: urlFile, AllowPrivate: true, SecretFiles: []string{file(t, key)}}},
 	}}, b, c.hooks())
 	if err != nil {
 		t.Fatal(err)

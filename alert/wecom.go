@@ -8,50 +8,31 @@ import (
 	"time"
 )
 
-// WeCom is a robot of a WeCom group: docs/receivers/wecom.md. Its URL is the only
-// secret.
-type WeCom struct {
-	Endpoint `yaml:",inline"`
-	// MentionedUsers are the ids of members who are mentioned when somebody is needed.
+// wecomKind is a robot of a WeCom group: docs/receivers/wecom.md. Its URL is the only secret.
+var wecomKind = kind{
+	traits: traits{cap: peopleCap, people: true, rates: rates{perMinute: 20}}, // more are refused
+	problems: func(r Receiver) []error {
+		if n := len(r.Mention); n > wecomUsers {
+			return []error{fmt.Errorf("mention: must be at most %d, got %d: a message has room for no more", wecomUsers, n)}
+		}
+		return nil
+	},
 	// Markdown of WeCom can mention neither telephone numbers nor all.
-	MentionedUsers []string `yaml:"mentioned_users"`
-}
-
-func (w WeCom) filled() kind {
-	w.Endpoint = w.Endpoint.withDefaults()
-	return w
+	mentionable: func(m string) bool { return m != "all" && wecomUser.MatchString(m) },
+	mentions:    "the id of a member (1 to 64 letters, digits or . _ - @; WeCom cannot mention all)",
+	open: func(r Receiver, fs *files) (transport, error) {
+		chatReceiver, err := newChatReceiver(r, fs)
+		if err != nil {
+			return nil, err
+		}
+		return &wecom{chatReceiver, r.Mention}, nil
+	},
 }
 
 var wecomUser = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._@-]{0,63}$`)
 
-func (w WeCom) problems() []error {
-	errs := w.Endpoint.problems()
-	for i, u := range w.MentionedUsers {
-		if !wecomUser.MatchString(u) {
-			errs = append(errs, fmt.Errorf("mentioned_users[%d]: must be the id of a member (1 to 64 letters, digits or . _ - @), got %q", i, u))
-		}
-	}
-	if n := len(w.MentionedUsers); n > wecomUsers {
-		errs = append(errs, fmt.Errorf("mentioned_users: must be at most %d, got %d: a message has room for no more", wecomUsers, n))
-	}
-	return errs
-}
-
 // wecomUsers bounds the mentions of a notification.
 const wecomUsers = 20
-
-func (w WeCom) open(r Receiver, fs *files) (transport, error) {
-	chatReceiver, err := newChatReceiver(w.Endpoint, r, fs)
-	if err != nil {
-		return nil, err
-	}
-	return &wecom{chatReceiver, w.MentionedUsers}, nil
-}
-
-// traits: a robot may send 20 notifications a minute.
-func (w WeCom) traits() traits {
-	return traits{Patience: w.Patience, cap: peopleCap, people: true, rates: rates{perMinute: 20}}
-}
 
 type wecom struct {
 	*chatReceiver

@@ -269,7 +269,7 @@ func (w *worker) deliverDue() time.Duration {
 			return min(due, pollEvery)
 		}
 	}
-	fresh, claimed, err := w.inFlight.claim(w.hard, w.outbox, w.name, w.dest.Load().Timeout+claimSlack, n)
+	fresh, claimed, err := w.inFlight.claim(w.hard, w.outbox, w.name, w.dest.Load().timeout+claimSlack, n)
 	if err != nil {
 		return w.withoutOutbox(err)
 	}

@@ -12,11 +12,15 @@ type writer struct {
 	name, lang string
 	grouping   Grouping
 	traits
-	match    Matchers
-	keyNames string
-	hooks    Hooks
-	team     string
-	links    links
+	// timeout bounds one attempt, maxAttempts and maxAge bound all of one notification.
+	timeout     time.Duration
+	maxAttempts int
+	maxAge      time.Duration
+	match       Matchers
+	keyNames    string
+	hooks       Hooks
+	team        string
+	links       links
 }
 
 // matchersOf parses matchers that are valid.
@@ -31,7 +35,8 @@ func newWriter(c Config, r Receiver, t traits, hooks Hooks) writer {
 		t.cap = r.MaxFindings
 	}
 	return writer{
-		name: r.Name, lang: r.Lang, grouping: c.Grouping.but(r.Grouping), traits: t, match: matchersOf(r.Match), keyNames: r.KeyNames,
+		name: r.Name, lang: r.Lang, grouping: c.Grouping.but(r.Grouping), traits: t,
+		timeout: r.Timeout, maxAttempts: r.MaxAttempts, maxAge: r.MaxAge, match: matchersOf(r.Match), keyNames: r.KeyNames,
 		hooks: hooks, team: c.Team, links: links(c.ConsoleURL),
 	}
 }

@@ -159,7 +159,7 @@ func TestAllProblemsAtOnce(t *testing.T) {
 		`console.listen: the key stands twice`,
 		`metrics: got a list, write a mapping`,
 		`store.passwrd: unknown key (got <secret>)`,
-		`alert.receivers[0].webhook.timeout: got a list`,
+		`alert.receivers[0].timeout: got a list`,
 	} {
 		if !slices.ContainsFunc(got, func(line string) bool { return strings.Contains(line, want) }) {
 			t.Errorf("no problem says %q; got:\n%s", want, strings.Join(got, "\n"))

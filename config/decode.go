@@ -108,11 +108,14 @@ func (d *decoder) mapping(n *yaml.Node, v reflect.Value, path string) {
 			if secretName(key.Value) {
 				shown = locksteward.SecretMask
 			}
-			hint := formerKey(at)
-			if hint == "" {
-				hint = nearestKey(key.Value, fields)
+			was, known := formerKey(at)
+			if !known {
+				was.hint = nearestKey(key.Value, fields)
 			}
-			d.problem(key, at, "unknown key (got %s), %s", shown, hint)
+			d.problem(key, at, "unknown key (got %s), %s", shown, was.hint)
+			if was.key != "" {
+				d.problems[len(d.problems)-1].path = join(path, was.key)
+			}
 			continue
 		}
 		if hidden[key.Value] {

@@ -2,6 +2,7 @@ package config
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"reflect"
 	"slices"
@@ -201,36 +202,43 @@ func withoutLines(n *yaml.Node) {
 	}
 }
 
-// strangers reports the variables of elements of lists that set nothing. Others that
-// begin with the prefix and mean nothing are left alone: Kubernetes sets some.
+// strangers reports the variables that set nothing: of elements of lists, and of keys of an
+// earlier configuration. Others that begin with the prefix and mean nothing are left alone:
+// Kubernetes sets some.
 func (d *decoder) strangers(env environ) {
-	var out []string
-	for name := range env {
-		if !slices.Contains(d.offers.names, name) && slices.ContainsFunc(d.offers.lists, func(list string) bool { return below(name, list) }) &&
-			!slices.ContainsFunc(d.offers.gaps, func(gap string) bool { return name == gap || strings.HasPrefix(name, gap+"_") }) {
-			out = append(out, name)
+	for _, name := range slices.Sorted(maps.Keys(env)) {
+		if slices.Contains(d.offers.names, name) {
+			continue
+		}
+		if hint := formerVariable(name); hint != "" {
+			d.meaningless(name, env[name], hint)
+			continue
+		}
+		inList := slices.ContainsFunc(d.offers.lists, func(list string) bool { return below(name, list) })
+		if inList && !slices.ContainsFunc(d.offers.gaps, func(gap string) bool { return name == gap || strings.HasPrefix(name, gap+"_") }) {
+			d.meaningless(name, env[name], d.nearestVariable(name))
 		}
 	}
-	slices.Sort(out)
-	for _, name := range out {
-		list := ""
-		for _, l := range d.offers.lists {
-			if below(name, l) && len(l) > len(list) {
-				list = l
-			}
+}
+
+// nearestVariable names the variable that was probably meant.
+func (d *decoder) nearestVariable(name string) string {
+	list := ""
+	for _, l := range d.offers.lists {
+		if below(name, l) && len(l) > len(list) {
+			list = l
 		}
-		var known []string
-		for _, n := range d.offers.names {
-			if strings.HasPrefix(n, list) {
-				known = append(known, n)
-			}
-		}
-		hint := "docs/configuration.md lists the variables"
-		if best := suggest.Nearest(name, known, func(n string) []string { return []string{n, strings.TrimSuffix(n, "_FILE")} }); best != "" {
-			hint = fmt.Sprintf("did you mean %s?", best)
-		}
-		d.meaningless(name, env[name], hint)
 	}
+	var known []string
+	for _, n := range d.offers.names {
+		if strings.HasPrefix(n, list) {
+			known = append(known, n)
+		}
+	}
+	if best := suggest.Nearest(name, known, func(n string) []string { return []string{n, strings.TrimSuffix(n, "_FILE")} }); best != "" {
+		return fmt.Sprintf("did you mean %s?", best)
+	}
+	return "docs/configuration.md lists the variables"
 }
 
 // meaningless reports a variable that sets no key.

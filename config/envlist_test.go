@@ -15,21 +15,22 @@ targets: [{name: a, url: 'redis://a', username: ann}, {name: b, url: 'redis://b'
 classes: [{class: orders, match: ['lock:order:*', 'lock:o:*'], team: checkout}]
 `
 	for name, value := range map[string]string{
-		"LOCKSTEWARD_TARGETS_1_URL":                           "redis://elsewhere",
-		"LOCKSTEWARD_TARGETS_2_NAME":                          "c",
-		"LOCKSTEWARD_TARGETS_2_URL":                           "redis+cluster://c1,c2",
-		"LOCKSTEWARD_TARGETS_2_PACE_IDLE":                     "7%",
-		"LOCKSTEWARD_TARGETS_2_ADDR_MAP":                      "{'10.0.0.1:6379': 'localhost:7001'}",
-		"LOCKSTEWARD_TARGETS_2_RELEASE_CREDENTIALS":           "{}",
-		"LOCKSTEWARD_CLASSES_0_MATCH_1":                       "lock:old:*",
-		"LOCKSTEWARD_CLASSES_0_MATCH_2":                       "lock:new:*",
-		"LOCKSTEWARD_CLASSES_1_CLASS":                         "jobs",
-		"LOCKSTEWARD_CLASSES_1_MATCH":                         "['lock:job:*', 'lock:cron,daily:*']",
-		"LOCKSTEWARD_ALERT_RECEIVERS_0_NAME":                  "ops",
-		"LOCKSTEWARD_ALERT_RECEIVERS_0_WEBHOOK_URL":           "https://hook.example.org",
-		"LOCKSTEWARD_ALERT_RECEIVERS_0_WEBHOOK_SECRETS_0":     whsec(canary),
-		"LOCKSTEWARD_ALERT_RECEIVERS_0_WEBHOOK_ALLOW_PRIVATE": "true",
-		"LOCKSTEWARD_TARGETS_SERVICE_HOST":                    "10.0.0.1", // of Kubernetes, for a service of that name
+		"LOCKSTEWARD_TARGETS_1_URL":                   "redis://elsewhere",
+		"LOCKSTEWARD_TARGETS_2_NAME":                  "c",
+		"LOCKSTEWARD_TARGETS_2_URL":                   "redis+cluster://c1,c2",
+		"LOCKSTEWARD_TARGETS_2_PACE_IDLE":             "7%",
+		"LOCKSTEWARD_TARGETS_2_ADDR_MAP":              "{'10.0.0.1:6379': 'localhost:7001'}",
+		"LOCKSTEWARD_TARGETS_2_RELEASE_CREDENTIALS":   "{}",
+		"LOCKSTEWARD_CLASSES_0_MATCH_1":               "lock:old:*",
+		"LOCKSTEWARD_CLASSES_0_MATCH_2":               "lock:new:*",
+		"LOCKSTEWARD_CLASSES_1_CLASS":                 "jobs",
+		"LOCKSTEWARD_CLASSES_1_MATCH":                 "['lock:job:*', 'lock:cron,daily:*']",
+		"LOCKSTEWARD_ALERT_RECEIVERS_0_NAME":          "ops",
+		"LOCKSTEWARD_ALERT_RECEIVERS_0_KIND":          "webhook",
+		"LOCKSTEWARD_ALERT_RECEIVERS_0_URL":           "https://hook.example.org",
+		"LOCKSTEWARD_ALERT_RECEIVERS_0_SECRETS_0":     whsec(canary),
+		"LOCKSTEWARD_ALERT_RECEIVERS_0_ALLOW_PRIVATE": "true",
+		"LOCKSTEWARD_TARGETS_SERVICE_HOST":            "10.0.0.1", // of Kubernetes, for a service of that name
 	} {
 		t.Setenv(name, value)
 	}
@@ -44,7 +45,7 @@ classes: [{class: orders, match: ['lock:order:*', 'lock:o:*'], team: checkout}]
 	for _, cl := range c.Classes {
 		fmt.Fprintf(&got, "%s %q %s; ", cl.Name, cl.Match, cl.Team)
 	}
-	hook := c.Alert.Receivers[0].Webhook
+	hook := c.Alert.Receivers[0]
 	fmt.Fprintf(&got, "%s %s %t %v", c.Alert.Receivers[0].Name, hook.URL.Reveal(), hook.AllowPrivate, hook.Secrets)
 	want := `a redis://a ann map[] false; b redis://elsewhere  map[] false; c redis+cluster://c1,c2  map[10.0.0.1:6379:localhost:7001] true; ` +
 		`orders ["lock:order:*" "lock:old:*" "lock:new:*"] checkout; jobs ["lock:job:*" "lock:cron,daily:*"] ; ops https://hook.example.org true [<secret>]`
@@ -105,13 +106,13 @@ func TestVariablesOfListsThatAreWrong(t *testing.T) {
 // Secrets of receivers in the environment are taken as they are, and shown nowhere; an
 // empty one is a mistake.
 func TestSecretsOfReceiversInVariables(t *testing.T) {
-	const file = minimal + "alert: {receivers: [{name: a, webhook: {url: 'https://h'}}]}\n"
-	const list = "LOCKSTEWARD_ALERT_RECEIVERS_0_WEBHOOK_SECRETS"
+	const file = minimal + "alert: {receivers: [{name: a, kind: webhook, url: 'https://h'}]}\n"
+	const list = "LOCKSTEWARD_ALERT_RECEIVERS_0_SECRETS"
 	for name, tc := range map[string]struct{ value, want string }{
-		list:        {canary, "environment " + list + ": alert.receivers[0].webhook.secrets: got <secret>, write [one, two], or " + list + "_0 for the first of them"},
-		list + "_0": {" ", "environment " + list + "_0: alert.receivers[0].webhook.secrets[0]: is empty, set it or take it away"},
-		list + "_1": {canary, "environment " + list + "_1: alert.receivers[0].webhook.secrets: there is no element 0"},
-		"LOCKSTEWARD_ALERT_RECEIVERS_0_PAGERDUTY_ROUTING_KEY": {"pa55", ""},
+		list:        {canary, "environment " + list + ": alert.receivers[0].secrets: got <secret>, write [one, two], or " + list + "_0 for the first of them"},
+		list + "_0": {" ", "environment " + list + "_0: alert.receivers[0].secrets[0]: is empty, set it or take it away"},
+		list + "_1": {canary, "environment " + list + "_1: alert.receivers[0].secrets: there is no element 0"},
+		"LOCKSTEWARD_ALERT_RECEIVERS_0_ROUTING_KEY": {"pa55", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Setenv(name, tc.value)

@@ -1,46 +1,74 @@
 package config
 
 import (
-	"slices"
+	"regexp"
 	"strings"
 )
 
-// formerKeys are the keys that an earlier configuration had, and what to write instead.
-// Nothing else knows them.
-var formerKeys = map[string]string{
-	"alert.first_survey":         "write alert.first_sweep instead",
-	"alert.queue_size":           "the store bounds what waits: leave it out",
-	"metrics.max_series":         "set sample_limit in Prometheus instead",
-	"release.freeze":             "write release.pause_windows instead",
-	"release.kill_switch":        "write release.paused instead",
-	"store.on_damage":            "a damaged store is refused: leave it out",
-	"targets[].max_server_share": "write pace: {idle: 10%, busy: 1%} instead",
-	"targets[].redis":            "write targets[].url instead",
+// former is a key that an earlier configuration had.
+type former struct {
+	// hint is what to write instead.
+	hint string
+	// key is the key that is written instead, in the same block; "": none, or one elsewhere.
+	// That it is missing is not said as well.
+	key string
 }
 
-// formerKey says what to write instead of a key of an earlier configuration; "" for a key
-// that never was. Targets of discovery have the keys of targets.
-func formerKey(path string) string {
+// formerKeys are the keys that an earlier configuration had. Nothing else knows them.
+var formerKeys = map[string]former{
+	"alert.first_survey":                {hint: "write alert.first_sweep instead"},
+	"alert.queue_size":                  {hint: "the store bounds what waits: leave it out"},
+	"alert.receivers[].webhook":         formerKind("webhook"),
+	"alert.receivers[].alertmanager":    formerKind("alertmanager"),
+	"alert.receivers[].pagerduty":       formerKind("pagerduty"),
+	"alert.receivers[].email":           formerKind("email"),
+	"alert.receivers[].slack":           formerKind("slack"),
+	"alert.receivers[].dingtalk":        formerKind("dingtalk"),
+	"alert.receivers[].feishu":          formerKind("feishu"),
+	"alert.receivers[].wecom":           formerKind("wecom"),
+	"alert.receivers[].secret_file":     {hint: "write secret_files: [FILE] instead"},
+	"alert.receivers[].secret":          {hint: "write secrets: [${NAME}] instead"},
+	"alert.receivers[].at_mobiles":      {hint: "write mention: [NUMBER, …] instead"},
+	"alert.receivers[].at_all":          {hint: "write mention: [all] instead"},
+	"alert.receivers[].at":              {hint: "write mention: [ID, …] instead"},
+	"alert.receivers[].mentioned_users": {hint: "write mention: [ID, …] instead"},
+	"console.lockout.time":              {hint: "a lockout lasts as long as console.lockout.window: leave it out"},
+	"console.rate.burst":                {hint: "it is twice console.rate.per_second: leave it out"},
+	"metrics.max_series":                {hint: "set sample_limit in Prometheus instead"},
+	"release.freeze":                    {hint: "write release.pause_windows instead"},
+	"release.kill_switch":               {hint: "write release.paused instead"},
+	"store.on_damage":                   {hint: "a damaged store is refused: leave it out"},
+	"targets[].max_server_share":        {hint: "write pace: {idle: 10%, busy: 1%} instead", key: "pace"},
+	"targets[].redis":                   {hint: "write targets[].url instead", key: "url"},
+}
+
+// formerKind is the block of one kind of receiver, whose keys are now those of the receiver.
+func formerKind(kind string) former {
+	return former{hint: "write kind: " + kind + " and the keys of this block in its place, as keys of the receiver (docs/receivers.md)", key: "kind"}
+}
+
+// formerKey returns what is known of a key of an earlier configuration; false for a key that
+// never was. Targets of discovery have the keys of targets.
+func formerKey(path string) (former, bool) {
 	path = index.ReplaceAllString(path, "[]")
 	if at, ok := strings.CutPrefix(path, "targets_from.srv[].target."); ok {
 		path = "targets[]." + at
 	}
-	return formerKeys[path]
+	f, ok := formerKeys[path]
+	return f, ok
 }
 
-// formerVariables reports the variables of keys of an earlier configuration.
-func (d *decoder) formerVariables(env environ) {
-	var names []string
-	hints := map[string]string{}
-	for path, hint := range formerKeys {
-		name := EnvPrefix + strings.ToUpper(strings.ReplaceAll(path, ".", "_"))
-		if _, set := env[name]; set {
-			names = append(names, name)
-			hints[name] = hint
+var number = regexp.MustCompile(`_\d+_`)
+
+// formerVariable is what to write instead of the variable of a key of an earlier configuration,
+// or of one below it; "" for one that never was.
+func formerVariable(name string) string {
+	name = number.ReplaceAllString(name, "_0_")
+	for path, f := range formerKeys {
+		of := Variable(strings.ReplaceAll(path, "[]", "[0]"))
+		if name == of || f.key == "kind" && strings.HasPrefix(name, of+"_") {
+			return f.hint
 		}
 	}
-	slices.Sort(names)
-	for _, name := range names {
-		d.meaningless(name, env[name], hints[name])
-	}
+	return ""
 }

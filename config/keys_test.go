@@ -27,6 +27,7 @@ type key struct {
 	value reflect.Value // its default; not valid: none
 	list  bool          // in a list
 	owner reflect.Type  // the struct that has it
+	kinds string        // the kinds of receivers that take it; "": all
 }
 
 // parent is the path of the block that a key is in.
@@ -83,7 +84,7 @@ func keys() []key {
 				walk(f.Type, value, path, list)
 				continue
 			}
-			k := key{strings.TrimPrefix(path+"."+name, "."), f.Type, value, list, t}
+			k := key{strings.TrimPrefix(path+"."+name, "."), f.Type, value, list, t, strings.ReplaceAll(f.Tag.Get("kinds"), " ", ", ")}
 			out = append(out, k)
 			if k.scalar() {
 				continue
@@ -357,7 +358,7 @@ func tables(t *testing.T) string {
 		for ; i+1 < len(described) && k.scalar() && described[i+1].scalar(); i++ {
 			next := described[i+1]
 			isOther := k.kind() == "text" && meaning != ""
-			if isOther || said[next.path] != "" || next.parent() != k.parent() || next.takes() != k.takes() {
+			if isOther || said[next.path] != "" || next.parent() != k.parent() || next.takes() != k.takes() || next.kinds != k.kinds {
 				break
 			}
 			names += ", `" + next.name() + "`"
@@ -372,6 +373,9 @@ func tables(t *testing.T) string {
 				of = strings.Join(list, ", ")
 			}
 			meaning = strings.TrimSpace(meaning + " " + of + " as in `" + at + "`.")
+		}
+		if k.kinds != "" {
+			meaning = strings.TrimSpace(meaning + " Kinds: " + k.kinds + ".")
 		}
 		fmt.Fprintf(&b, "| %s | %s | %s |\n", names, k.takes(), strings.ReplaceAll(meaning, "|", `\|`))
 	}

@@ -24,14 +24,14 @@ const canary = "cAnArYcAnArYcAnArYcAnArYcAnArY12" // 32 letters and digits
 // hidden are receivers with each key that takes its secret from the environment; %s
 // is that secret.
 var hidden = map[string]string{
-	"webhook.secrets[0]":     "webhook: {url: 'https://h', secrets: [%s]}",
-	"alertmanager.password":  "alertmanager: {url: 'https://h', username: ann, password: %s}",
-	"alertmanager.token":     "alertmanager: {url: 'https://h', token: %s}",
-	"pagerduty.routing_key":  "pagerduty: {routing_key: %s}",
-	"email.password":         "email: {server: h, from: a@b, to: [c@d], username: ann, password: %s}",
-	"dingtalk.secret":        "dingtalk: {url: 'https://h', secret: %s}",
-	"feishu.secret":          "feishu: {url: 'https://h', secret: %s}",
-	"webhook.secrets[0] two": "webhook: {url: 'https://h', secrets: [%s, '${LS_TEST_OTHER}']}",
+	"secrets[0]":          "kind: webhook, url: 'https://h', secrets: [%s]",
+	"secrets[0] two":      "kind: webhook, url: 'https://h', secrets: [%s, '${LS_TEST_OTHER}']",
+	"secrets[0] dingtalk": "kind: dingtalk, url: 'https://h', secrets: [%s]",
+	"secrets[0] feishu":   "kind: feishu, url: 'https://h', secrets: [%s]",
+	"password":            "kind: alertmanager, url: 'https://h', username: ann, password: %s",
+	"password email":      "kind: email, server: h, from: a@b, to: [c@d], username: ann, password: %s",
+	"token":               "kind: alertmanager, url: 'https://h', token: %s",
+	"routing_key":         "kind: pagerduty, routing_key: %s",
 }
 
 func receiver(kind, secret string) string {
@@ -54,7 +54,7 @@ func whsec(secret string) string {
 func setSecret(t *testing.T, path string) {
 	t.Helper()
 	t.Setenv("LS_TEST_OTHER", whsec(canary))
-	if strings.Contains(path, "webhook") {
+	if strings.Contains(path, "secrets") {
 		t.Setenv("LS_TEST_SECRET", whsec(canary))
 	} else {
 		t.Setenv("LS_TEST_SECRET", canary)
@@ -67,8 +67,8 @@ func TestURLsInWrongPlacesAreHidden(t *testing.T) {
 	t.Parallel()
 	const hook = "https://hooks.example.org/services/" + canary
 	for _, text := range []string{
-		"slack: " + hook, "slack: {webhook: '" + hook + "'}", "slack: {adress: '" + hook + "'}", "slack: {url: ['" + hook + "']}",
-		"webhook: {url: 'https://h', timeout: '" + hook + "'}", "alertmanager: {urls: '" + hook + "'}", "slack: {url: 'HTTPS://h/?" + canary + "', max_age: 'https://h?" + canary + "'}",
+		"kind: slack, slack: " + hook, "kind: slack, webhook: '" + hook + "'", "kind: slack, adress: '" + hook + "'", "kind: slack, url: ['" + hook + "']",
+		"kind: webhook, url: 'https://h', timeout: '" + hook + "'", "kind: alertmanager, urls: '" + hook + "'", "kind: slack, url: 'HTTPS://h/?" + canary + "', max_age: 'https://h?" + canary + "'",
 	} {
 		got := problems(t, minimal+"alert: {receivers: [{name: a, "+text+"}]}\n")
 		if all := strings.Join(got, "\n"); strings.Contains(all, canary[:8]) || !strings.Contains(all, "got ") {
@@ -76,7 +76,7 @@ func TestURLsInWrongPlacesAreHidden(t *testing.T) {
 		}
 	}
 	// What cannot hold one is shown.
-	if got := problems(t, minimal+"alert: {receivers: [{name: a, slack: 'https://hooks.example.org/'}]}\n"); len(got) != 1 || !strings.Contains(got[0], `"https://hooks.example.org/"`) {
+	if got := problems(t, minimal+"alert: {receivers: [{name: a, kind: slack, url_file: /f, timeout: 'https://hooks.example.org/'}]}\n"); len(got) != 1 || !strings.Contains(got[0], `"https://hooks.example.org/"`) {
 		t.Errorf("got %q", got)
 	}
 }
@@ -97,14 +97,9 @@ func TestSecretsFromTheEnvironmentAreTaken(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r := c.Alert.Receivers[0]
-		var shown strings.Builder
-		shown.WriteString(fmt.Sprintf("%s %s %+v", asJSON, asYAML, r))
-		for _, part := range []any{r.Webhook, r.Alertmanager, r.PagerDuty, r.Email, r.DingTalk, r.Feishu} {
-			shown.WriteString(fmt.Sprintf("%+v %#v", part, part))
-		}
-		if strings.Contains(shown.String(), canary) || strings.Contains(shown.String(), whsec(canary)) || !strings.Contains(shown.String(), "<secret>") {
-			t.Errorf("the secret is shown, or is not there: %s", shown.String())
+		shown := fmt.Sprintf("%s %s %+v %#v", asJSON, asYAML, c.Alert.Receivers, c.Alert.Receivers)
+		if strings.Contains(shown, canary) || strings.Contains(shown, whsec(canary)) || !strings.Contains(shown, "<secret>") {
+			t.Errorf("the secret is shown, or is not there: %s", shown)
 		}
 	})
 }
@@ -128,8 +123,8 @@ func TestSecretsWrittenOutAreRefused(t *testing.T) {
 			}
 		}
 	})
-	got := problems(t, receiver("webhook: {url: 'https://h', secrets: %s}", canary))
-	if want := "c.yaml:4: alert.receivers[0].webhook.secrets: got <secret>, write a list of ${NAME} with the name of an environment variable"; len(got) != 1 || got[0] != want {
+	got := problems(t, receiver("kind: webhook, url: 'https://h', secrets: %s", canary))
+	if want := "c.yaml:4: alert.receivers[0].secrets: got <secret>, write a list of ${NAME} with the name of an environment variable"; len(got) != 1 || got[0] != want {
 		t.Errorf("got %q", got)
 	}
 }
@@ -148,28 +143,30 @@ func TestSecretsOfNoVariable(t *testing.T) {
 			t.Errorf("got %q", got)
 		}
 	})
-	got := problems(t, minimal+"alert:\n  receivers:\n    - {name: a, webhook: {url: 'https://h'}}\n    - {name: b, webhook: {url: '${LS_TEST_UNSET}'}}\n")
-	if want := "c.yaml:5: alert.receivers[1].webhook.url: environment variable LS_TEST_UNSET is not set, set it or take ${LS_TEST_UNSET} out"; len(got) != 1 || got[0] != want {
+	got := problems(t, minimal+"alert:\n  receivers:\n    - {name: a, kind: webhook, url: 'https://h'}\n    - {name: b, kind: webhook, url: '${LS_TEST_UNSET}'}\n")
+	if want := "c.yaml:5: alert.receivers[1].url: environment variable LS_TEST_UNSET is not set, set it or take ${LS_TEST_UNSET} out"; len(got) != 1 || got[0] != want {
 		t.Errorf("got %q", got)
 	}
 }
 
 // A secret has one place; what a variable holds is checked without showing it.
 func TestSecretsThatAreWrong(t *testing.T) {
-	setSecret(t, "webhook")
+	setSecret(t, "secrets")
 	t.Setenv("LS_TEST_SHORT", "pa55")
 	for text, want := range map[string]string{
-		"webhook: {url: 'https://h', secret_files: [/f], secrets: ['${LS_TEST_SECRET}']}":                         `webhook.secret_files: ["/f"] are given beside secrets (1 of <secret>): write one of them`,
-		"alertmanager: {url: 'https://h', username: a, password_file: /f, password: '${LS_TEST_SECRET}'}":         `alertmanager.password_file: "/f" is given beside password (<secret>): write one of them`,
-		"alertmanager: {url: 'https://h', token_file: /f, token: '${LS_TEST_SECRET}'}":                            `alertmanager.token_file: "/f" is given beside token (<secret>): write one of them`,
-		"alertmanager: {url: 'https://h', username: a, password: '${LS_TEST_SHORT}', token: '${LS_TEST_SHORT}'}":  `alertmanager.token: <secret> is given beside username: write one of them`,
-		"alertmanager: {url: 'https://h', password: '${LS_TEST_SHORT}'}":                                          `alertmanager.username: is missing beside password_file or password: write whose password it is`,
-		"dingtalk: {url: 'https://h', secret_file: /f, secret: '${LS_TEST_SECRET}'}":                              `dingtalk.secret_file: "/f" is given beside secret (<secret>): write one of them`,
-		"feishu: {url: 'https://h', secret_file: /f, secret: '${LS_TEST_SECRET}'}":                                `feishu.secret_file: "/f" is given beside secret (<secret>): write one of them`,
-		"email: {server: h, from: a@b, to: [c@d], username: a, password_file: /f, password: '${LS_TEST_SECRET}'}": `email.password_file: "/f" is given beside password (<secret>): write one of them`,
-		"email: {server: h, from: a@b, to: [c@d], password: '${LS_TEST_SECRET}'}":                                 `email.password_file: goes with username, as password does: write both or none`,
-		"pagerduty: {routing_key: '${LS_TEST_SHORT}'}":                                                            `pagerduty.routing_key: got <secret>, which must hold the 32 letters and digits of an integration key, and has 4 characters`,
-		"webhook: {url: 'https://h', secrets: ['${LS_TEST_SECRET}', '${LS_TEST_SHORT}']}":                         "webhook.secrets[1]: got <secret>, which must be 24 to 64 bytes in base64, got 3: `openssl rand -base64 32` makes one",
+		"kind: webhook, url: 'https://h', secret_files: [/f], secrets: ['${LS_TEST_SECRET}']":                         `secret_files: ["/f"] are given beside secrets (1 of <secret>): write one of them`,
+		"kind: alertmanager, url: 'https://h', username: a, password_file: /f, password: '${LS_TEST_SECRET}'":         `password_file: "/f" is given beside password (<secret>): write one of them`,
+		"kind: alertmanager, url: 'https://h', token_file: /f, token: '${LS_TEST_SECRET}'":                            `token_file: "/f" is given beside token (<secret>): write one of them`,
+		"kind: alertmanager, url: 'https://h', username: a, password: '${LS_TEST_SHORT}', token: '${LS_TEST_SHORT}'":  `token: <secret> is given beside username: write one of them`,
+		"kind: alertmanager, url: 'https://h', password: '${LS_TEST_SHORT}'":                                          `username: is missing beside password_file or password: write whose password it is`,
+		"kind: dingtalk, url: 'https://h', secret_files: [/f], secrets: ['${LS_TEST_SECRET}']":                        `secret_files: ["/f"] are given beside secrets (1 of <secret>): write one of them`,
+		"kind: feishu, url: 'https://h', secret_files: [/f], secrets: ['${LS_TEST_SECRET}']":                          `secret_files: ["/f"] are given beside secrets (1 of <secret>): write one of them`,
+		"kind: email, server: h, from: a@b, to: [c@d], username: a, password_file: /f, password: '${LS_TEST_SECRET}'": `password_file: "/f" is given beside password (<secret>): write one of them`,
+		"kind: email, server: h, from: a@b, to: [c@d], password: '${LS_TEST_SECRET}'":                                 `password_file: goes with username, as password does: write both or none`,
+		"kind: pagerduty, routing_key: '${LS_TEST_SHORT}'":                                                            `routing_key: got <secret>, which must hold the 32 letters and digits of an integration key, and has 4 characters`,
+		"kind: webhook, url: 'https://h', secrets: ['${LS_TEST_SECRET}', '${LS_TEST_SHORT}']":                         "secrets[1]: got <secret>, which must be 24 to 64 bytes in base64, got 3: `openssl rand -base64 32` makes one",
+		"kind: feishu, url: 'https://h', secrets: ['${LS_TEST_SECRET}', '${LS_TEST_SECRET}']":                         `secrets: must be one, got 2: a robot of feishu has one signing secret`,
+		"kind: dingtalk, url: 'https://h', secret_files: [/f, /g]":                                                    `secret_files: must be one, got 2: a robot of dingtalk has one signing secret`,
 	} {
 		got := problems(t, receiver(strings.ReplaceAll(text, "%", "%%")+"%.0s", ""))
 		if len(got) != 1 || !strings.Contains(got[0], ": alert.receivers[0]."+want) {
@@ -201,11 +198,11 @@ func TestSecretsFromTheEnvironmentSign(t *testing.T) {
 	}))
 	t.Cleanup(srv.Close)
 	t.Setenv("LS_TEST_HOOK", srv.URL)
-	c, err := config.Parse("c.yaml", []byte(receiver("webhook: {url: '${LS_TEST_HOOK}', allow_private: true, secrets: ['${LS_TEST_OLD}', '${LS_TEST_NEXT}%s']}", "")))
+	c, err := config.Parse("c.yaml", []byte(receiver("kind: webhook, url: '${LS_TEST_HOOK}', allow_private: true, secrets: ['${LS_TEST_OLD}', '${LS_TEST_NEXT}%s']", "")))
 	if err != nil {
 		t.Fatal(err)
 	}
-	caller, err := alert.NewCaller(*c.Alert.Receivers[0].Webhook)
+	caller, err := alert.NewCaller(c.Alert.Receivers[0].Endpoint)
 	if err != nil {
 		t.Fatal(err)
 	}

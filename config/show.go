@@ -10,6 +10,7 @@ import (
 	"gopkg.in/yaml.v3"
 
 	"github.com/locksteward/locksteward"
+	"github.com/locksteward/locksteward/alert"
 )
 
 // Setting is one key of a configuration with the value that is used.
@@ -50,7 +51,11 @@ func (d *decoder) settings(v reflect.Value, path string, out *[]Setting) error {
 		return d.settings(v.Elem(), path, out)
 	case shape == shapeBlock:
 		fields := yamlFields(v)
+		receiver, isReceiver := v.Interface().(alert.Receiver)
 		for _, name := range yamlNames(v.Type()) {
+			if isReceiver && !receiver.Takes(name) {
+				continue
+			}
 			if err := d.settings(fields[name], join(path, name), out); err != nil {
 				return err
 			}

@@ -99,7 +99,7 @@ func (b *fixture) cheapen() {
 // config lets tests ask as often as they like.
 func (b *fixture) config() Config {
 	c := Config{Listen: "127.0.0.1:0", UsersFile: b.file}
-	c.SignIn.Rate = signin.RateConfig{PerSecond: 100_000, Burst: 100_000}
+	c.SignIn.Rate = signin.RateConfig{PerSecond: 100_000}
 	if b.edit != nil {
 		b.edit(&c.SignIn)
 	}

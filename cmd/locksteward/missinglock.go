@@ -86,5 +86,5 @@ func placeholderText(r api.Request, now time.Time) string {
 	if r.Evidence.Act == string(locksteward.ActTakeOver) {
 		what = "it was taken over: a placeholder holds the key"
 	}
-	return fmt.Sprintf("; %s until %s; 'locksteward release lift %s' ends that", what, until.Local().Format(time.DateTime), r.ID)
+	return fmt.Sprintf("; %s until %s; 'locksteward release undo %s --lift' ends that", what, until.Local().Format(time.DateTime), r.ID)
 }

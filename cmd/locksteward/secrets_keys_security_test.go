@@ -183,10 +183,10 @@ func (b *keyBed) receivers() {
 		{"slack", nil, []string{"url"}},
 		{"pagerduty", nil, []string{"url_file", "routing_key_file"}},
 		{"pagerduty", nil, []string{"url", "routing_key"}},
-		{"dingtalk", nil, []string{"url_file", "secret_file"}},
-		{"dingtalk", nil, []string{"url", "secret"}},
-		{"feishu", nil, []string{"url_file", "secret_file"}},
-		{"feishu", nil, []string{"url", "secret"}},
+		{"dingtalk", nil, []string{"url_file", "secret_files[0]"}},
+		{"dingtalk", nil, []string{"url", "secrets[0]"}},
+		{"feishu", nil, []string{"url_file", "secret_files[0]"}},
+		{"feishu", nil, []string{"url", "secrets[0]"}},
 		{"wecom", nil, []string{"url_file"}},
 		{"wecom", nil, []string{"url"}},
 		{"email", []string{"server=" + b.nobody, "from=a@example.com", "to=[b@example.com]", "username=ann"}, []string{"password_file"}},
@@ -194,7 +194,8 @@ func (b *keyBed) receivers() {
 	} {
 		path := fmt.Sprintf("alert.receivers[%d]", i)
 		b.set(path+".name", r.kind+string(rune('a'+i)))
-		path += "." + r.kind + "."
+		b.set(path+".kind", r.kind)
+		path += "."
 		b.set(path+"allow_private", "true")
 		for _, pair := range r.plain {
 			name, value, _ := strings.Cut(pair, "=")
@@ -240,7 +241,9 @@ func (b *keyBed) house(second bool) {
 	}
 	b.set("store.dsn", where.String())
 	key := filepath.Join(b.dir, "secret-audit-key")
-	b.works("", "audit", "keygen", key)
+	if out, err := exec.Command("openssl", "genpkey", "-algorithm", "ed25519", "-out", key).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
 	raw, err := os.ReadFile(key)
 	if err != nil {
 		t.Fatal(err)
@@ -374,7 +377,7 @@ func (b *keyBed) look() {
 	}, "not everything is tried")
 	b.lookAtHTTP()
 	b.lookAtProcesses()
-	for _, args := range [][]string{{"users", "access-report", "--config", "locksteward.yaml"}, {"acl", "--config", "locksteward.yaml"}, {"audit", "verify", "--config", "locksteward.yaml"}} {
+	for _, args := range [][]string{{"users", "list", "--access", "--config", "locksteward.yaml"}, {"acl", "--config", "locksteward.yaml"}, {"audit", "verify", "--config", "locksteward.yaml"}} {
 		out, _ := b.program(args...).CombinedOutput()
 		b.clean(strings.Join(args[:2], " "), out)
 	}

@@ -214,10 +214,10 @@ log: {level: debug}
 alert:
   grouping: {by: [target, class, rule], wait: 0s, interval: 0s}
   receivers:
-    - {name: hook, webhook: {url_file: hook-url, allow_private: true, secret_files: [hook-key]}}
-    - {name: am, alertmanager: {url_file: am-url, allow_private: true, username: ann, password_file: am-password}}
-    - {name: ding, dingtalk: {url_file: ding-url, allow_private: true, secret_file: ding-secret}}
-    - {name: mail, email: {server: '`+nobody+`', from: a@example.com, to: [b@example.com], username: ann, password_file: smtp, allow_private: true}}
+    - {name: hook, kind: webhook, url_file: hook-url, allow_private: true, secret_files: [hook-key]}
+    - {name: am, kind: alertmanager, url_file: am-url, allow_private: true, username: ann, password_file: am-password}
+    - {name: ding, kind: dingtalk, url_file: ding-url, allow_private: true, secret_files: [ding-secret]}
+    - {name: mail, kind: email, server: '`+nobody+`', from: a@example.com, to: [b@example.com], username: ann, password_file: smtp, allow_private: true}
 `)
 	for who, role := range map[string]string{"ana": "requester", "bo": "approver", "root": "admin"} {
 		token := strings.TrimSpace(string(b.cli("", "users", "add", who, "--role", role)))
@@ -308,10 +308,10 @@ func (b *secretBed) lookAtCLI() {
 		append([]string{"explain", "lock:order:3", "--output", "json"}, server...),
 		append([]string{"init", "--observe", "100ms", "--yes", "--config", "first.yaml"}, server...),
 		append(append([]string{"exec", "--key", "lock:job"}, server...), "--", "env"),
-		{"config", "example"},
+		{"config", "show", "--example"},
 		{"users", "list"},
-		{"users", "access-report", "--config", "locksteward.yaml"},
-		{"version"},
+		{"users", "list", "--access", "--config", "locksteward.yaml"},
+		{"--version"},
 	} {
 		if *securityAll || i%4 == 0 {
 			b.clean(strings.Join(args[:min(2, len(args))], " "), b.works("", args...))
@@ -328,7 +328,7 @@ func (b *secretBed) lookAtCLI() {
 		{"silences", "list"},
 		{"audit", "list", "--output", "json"},
 		{"audit", "verify"},
-		{"audit", "status"},
+		{"status", "--output", "json"},
 		{"store", "backup", "backup.db"},
 	} {
 		if *securityAll || i%4 == 0 {
@@ -464,7 +464,7 @@ func (b *secretBed) lookAtErrors() {
 	b.clean("error: wrong API token", b.cli(b.mint("wrong API token"), "locks", "list"))
 	in := b.mint("password in a URL")
 	for _, address := range []string{"redis://ann:" + in + "@127.0.0.1", "redis://ann:" + in + "@bad:port:x", "rediss+x://:" + in + "@h", "redis+sentinel://:" + in + "@h"} {
-		b.file("bad.yaml", "targets: [{name: main, url: '"+address+"', password_file: '"+filepath.Join(b.dir, "none")+"'}]\nstore: {dsn: 'postgres://ann:"+in+"@h:x/db'}\nalert: {receivers: [{name: a, webhook: {url: 'http://ann:"+in+"@:x/"+in+"'}}]}\n")
+		b.file("bad.yaml", "targets: [{name: main, url: '"+address+"', password_file: '"+filepath.Join(b.dir, "none")+"'}]\nstore: {dsn: 'postgres://ann:"+in+"@h:x/db'}\nalert: {receivers: [{name: a, kind: webhook, url: 'http://ann:"+in+"@:x/"+in+"'}]}\n")
 		b.clean("error: config check of "+strings.ReplaceAll(address, in, "…"), b.cli("", "config", "check", "bad.yaml"))
 		b.clean("error: run of "+strings.ReplaceAll(address, in, "…"), b.cli("", "run", "--config", "bad.yaml"))
 		// On a command line everybody sees it: it is refused, and not repeated.

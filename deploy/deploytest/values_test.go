@@ -26,9 +26,9 @@ config:
       url: redis+sentinel://a.internal,b.internal:26380/mymaster
   alert:
     receivers:
-      - {name: ops, webhook: {url_file: /run/secrets/hooks/url}}
-      - {name: am, alertmanager: {urls: ["http://am-0.monitoring:9093"], allow_private: true}}
-      - {name: mail, email: {server: "smtp.example.com:587", from: "l@example.com", to: ["o@example.com"]}}
+      - {name: ops, kind: webhook, url_file: /run/secrets/hooks/url}
+      - {name: am, kind: alertmanager, urls: ["http://am-0.monitoring:9093"], allow_private: true}
+      - {name: mail, kind: email, server: "smtp.example.com:587", from: "l@example.com", to: ["o@example.com"]}
   console:
     proxy: {allow: [10.0.0.0/8]}
 classFiles:

@@ -94,7 +94,7 @@ func layBed(t *testing.T, text, dsn string) *bed {
 func (b *bed) write(text string) {
 	b.t.Helper()
 	text += "\nmetrics: {listen: '127.0.0.1:0'}\nconsole: {listen: '127.0.0.1:0', users_file: '" + filepath.Join(b.dir, "users.yaml") +
-		"', rate: {per_second: 10000, burst: 10000}}\nstore: {dsn: '" + b.dsn + "'" + b.keys + "}\n"
+		"', rate: {per_second: 10000}}\nstore: {dsn: '" + b.dsn + "'" + b.keys + "}\n"
 	if err := os.WriteFile(b.file, []byte(text), 0o600); err != nil {
 		b.t.Fatal(err)
 	}

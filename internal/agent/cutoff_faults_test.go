@@ -80,8 +80,8 @@ func TestAgentsCutOffTellOfOneFinding(t *testing.T) {
 	}
 	for _, e := range ears { // the ears differ to tell the agents apart: all else is the same
 		newBed(t, target(srv.URL())+orders+receivers("ops", e.url)+`
-    - {name: am, alertmanager: {url: '`+am.URL()+`', allow_private: true, resend: 1s}}
-    - {name: pd, pagerduty: {url: '`+pd.url+`', allow_private: true, routing_key_file: '`+routing+`'}}
+    - {name: am, kind: alertmanager, url: '`+am.URL()+`', allow_private: true, resend: 1s}
+    - {name: pd, kind: pagerduty, url: '`+pd.url+`', allow_private: true, routing_key_file: '`+routing+`'}
 `)
 	}
 	alerts := func() []testam.Alert { return am.Alerts("alertname", "LockstewardTtlNone") }

@@ -110,7 +110,7 @@ func receivers(pairs ...string) string {
 	// Each finding by itself and at once.
 	text.WriteString("\nalert:\n  drain_timeout: 500ms\n  first_sweep: fire\n  grouping: {by: [fingerprint], wait: 0s, interval: 0s}\n  receivers:\n")
 	for i := 0; i < len(pairs); i += 2 {
-		text.WriteString("    - {name: " + pairs[i] + ", webhook: {url: '" + pairs[i+1] + "', allow_private: true, timeout: 1s}}\n")
+		text.WriteString("    - {name: " + pairs[i] + ", kind: webhook, url: '" + pairs[i+1] + "', allow_private: true, timeout: 1s}\n")
 	}
 	return text.String()
 }

@@ -106,7 +106,7 @@ func TestReloadKeepsWhatWaits(t *testing.T) {
 	}))
 	t.Cleanup(hook.Close)
 	b := newBed(t, target(srv.URL())+orders+
-		"alert: {drain_timeout: 100ms, first_sweep: fire, grouping: {by: [fingerprint], wait: 0s, interval: 0s}, receivers: [{name: ops, webhook: {url: '"+hook.URL+"', allow_private: true}}]}")
+		"alert: {drain_timeout: 100ms, first_sweep: fire, grouping: {by: [fingerprint], wait: 0s, interval: 0s}, receivers: [{name: ops, kind: webhook, url: '"+hook.URL+"', allow_private: true}]}")
 	testredis.Eventually(t, within, func() bool { return tries.Load() > 0 }, "no attempt to tell")
 	if err := b.agent.Reload(t.Context()); err != nil {
 		t.Fatal(err)

@@ -27,7 +27,7 @@ func TestLockBornDuringTheFirstSweepFires(t *testing.T) {
 	b := newBed(t, "targets: [{name: main, url: '"+srv.URL()+"', schedule: '@every 1s', pace: {idle: 0.3%, busy: 0.3%}}]"+orders+`
 alert:
   grouping: {by: [fingerprint], wait: 0s, interval: 0s}
-  receivers: [{name: ops, webhook: {url: '`+s.url+`', allow_private: true}}]
+  receivers: [{name: ops, kind: webhook, url: '`+s.url+`', allow_private: true}]
 `)
 	began := time.Now()
 	testredis.Eventually(t, within, func() bool {

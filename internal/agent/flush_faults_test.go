@@ -40,7 +40,7 @@ func TestFlushIsReportedOnce(t *testing.T) {
 				}
 			}
 			b := newBed(t, target(srv.URL())+orders+
-				"alert: {first_sweep: fire, grouping: {wait: 1s}, receivers: [{name: ops, webhook: {url: '"+e.url+"', allow_private: true}}]}")
+				"alert: {first_sweep: fire, grouping: {wait: 1s}, receivers: [{name: ops, kind: webhook, url: '"+e.url+"', allow_private: true}]}")
 			b.awaitMetric(`locksteward_watch_mode{mode="tracking",target="main"} 1`)
 			b.awaitMetric(fmt.Sprintf(`locksteward_locks{class="orders",library="locksteward",target="main"} %d`, locks))
 			// The first sweep finds classes to watch, for which the watch is set up anew:

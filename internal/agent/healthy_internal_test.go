@@ -40,7 +40,7 @@ alert:
   first_sweep: fire
   drain_timeout: 500ms
   heartbeat: {every: 10s, webhook: {url: '%[4]s', allow_private: true, timeout: 10s}}
-  receivers: [{name: ops, webhook: {url: '%[4]s', allow_private: true, timeout: 20s}}]
+  receivers: [{name: ops, kind: webhook, url: '%[4]s', allow_private: true, timeout: 20s}]
 `, srv.URL(), filepath.Join(dir, "users.yaml"), db.DSN(), receiver.URL)
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)

@@ -13,7 +13,7 @@ func TestMetricsOfTheAgentItself(t *testing.T) {
 	t.Parallel()
 	srv, s := testredis.Start(t), newSink(t)
 	receiver := func(name string) string {
-		return "alert: {receivers: [{name: " + name + ", webhook: {url: '" + s.url + "', allow_private: true}}]}"
+		return "alert: {receivers: [{name: " + name + ", kind: webhook, url: '" + s.url + "', allow_private: true}]}"
 	}
 	b := newBed(t, target(srv.URL())+orders+receiver("ops"))
 	for _, series := range []string{

@@ -79,7 +79,7 @@ func startAgent(tb testing.TB, redis, schedule string, locks int) string {
 targets: [{name: main, url: '%s', schedule: '%s', pace: {idle: 80%%, busy: 80%%}}]
 classes: [{class: orders, match: ['lock:order:*']}]
 metrics: {listen: '127.0.0.1:0'}
-console: {listen: '127.0.0.1:0', users_file: '%s', rate: {per_second: 100000, burst: 100000}}
+console: {listen: '127.0.0.1:0', users_file: '%s', rate: {per_second: 100000}}
 store: {dsn: 'sqlite:%s'}
 `, redis, schedule, filepath.Join(dir, "users.yaml"), filepath.Join(dir, "store.db"))
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {

@@ -38,7 +38,7 @@ func TestFoundNotifiedReleasedResolved(t *testing.T) {
 		t.Fatal(err)
 	}
 	b := newBed(t, target(srv.URL())+orders+
-		"alert: {first_sweep: fire, grouping: {by: [fingerprint], wait: 0s, interval: 0s}, receivers: [{name: ops, webhook: {url: '"+s.url+"', allow_private: true}}]}")
+		"alert: {first_sweep: fire, grouping: {by: [fingerprint], wait: 0s, interval: 0s}, receivers: [{name: ops, kind: webhook, url: '"+s.url+"', allow_private: true}]}")
 	began := time.Now()
 	testredis.Eventually(t, within, func() bool { return len(s.got()) == 1 }, "no firing message")
 	t.Logf("reported %s after the start", time.Since(began).Round(time.Millisecond))

@@ -93,7 +93,7 @@ func TestSecretsOfReceiversAreUsedWithinFiveSeconds(t *testing.T) {
 	}
 	outside.wants(next)
 	hook := func(name string) string {
-		return fmt.Sprintf("{url_file: %q, secret_files: [%q], allow_private: true}", m.Path(name), m.Path("key"))
+		return fmt.Sprintf("url_file: %q, secret_files: [%q], allow_private: true", m.Path(name), m.Path("key"))
 	}
 	b := newBed(t, fmt.Sprintf(`
 targets: [{name: main, url: %q, schedule: '@every 1s'}]
@@ -101,12 +101,12 @@ classes: [{class: locks, match: ['lock:*']}]
 alert:
   grouping: {by: [fingerprint], wait: 0s, interval: 0s}
   first_sweep: fire
-  receivers: [{name: ops, webhook: %s}]
-  heartbeat: {every: 5m, webhook: %s}
-audit: {sinks: [{name: siem, webhook: %s}]}
+  receivers: [{name: ops, kind: webhook, %s}]
+  heartbeat: {every: 5m, webhook: {%s}}
+audit: {sinks: [{name: siem, webhook: {%s}}]}
 `, srv.URL(), hook("hook"), hook("beat"), hook("audit")))
-	const file = "webhook.secret_files[0]"
-	uses := map[string]string{"alert": "receivers.ops." + file, "heartbeat": file, "audit": "sinks.siem." + file}
+	const file = "secret_files[0]"
+	uses := map[string]string{"alert": "receivers.ops." + file, "heartbeat": "webhook." + file, "audit": "sinks.siem.webhook." + file}
 	testredis.Eventually(t, within, func() bool {
 		_, hooks := outside.counts("/hook")
 		_, audits := outside.counts("/audit")

@@ -22,7 +22,7 @@ alert:
   first_sweep: fire
   grouping: {wait: 0s, interval: 0s}
   receivers:
-    - {name: am, alertmanager: {url: '`+am.URL()+`', allow_private: true, resend: 1s, resolve_after: 4s}}
+    - {name: am, kind: alertmanager, url: '`+am.URL()+`', allow_private: true, resend: 1s, resolve_after: 4s}
 `)
 	alerts := func() []testam.Alert { return am.Alerts("alertname", "LockstewardTtlNone", "key", "lock:order:1") }
 	stands := func(why string) testam.Alert {

@@ -70,22 +70,20 @@ store: {dsn: 'sqlite:%s'}
 		return file
 	}
 	hook := func(path string) string {
-		return "webhook: {url_file: '" + func() string {
-			file := filepath.Join(dir, path)
-			if err := os.WriteFile(file, []byte("https://example.org/"+path), 0o600); err != nil {
-				t.Fatal(err)
-			}
-			return file
-		}() + "'}"
+		file := filepath.Join(dir, path)
+		if err := os.WriteFile(file, []byte("https://example.org/"+path), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return "url_file: '" + file + "'"
 	}
 	before := load("before.yaml", fmt.Sprintf("{name: main, url: '%s'}, {name: gone, url: '%s'}", srv.URL(), other.URL()), `
 classes: [{class: orders, match: ['lock:order:*']}]
-alert: {heartbeat: {every: 1h, `+hook("beat-1")+`}, receivers: [{name: first, `+hook("first")+`}]}`)
+alert: {heartbeat: {every: 1h, webhook: {`+hook("beat-1")+`}}, receivers: [{name: first, kind: webhook, `+hook("first")+`}]}`)
 	after := load("after.yaml", fmt.Sprintf("{name: main, url: '%s', schedule: '@every 2s', release_credentials: {username: u, password_file: '%s'}}, {name: more, url: '%s'}",
 		srv.URL(), credentials("password"), other.URL()), `
 classes: [{class: invoices, match: ['lock:*']}]
 rules: [{rule: ttl/none, off: true}]
-alert: {receivers: [{name: second, `+hook("second")+`}]}`)
+alert: {receivers: [{name: second, kind: webhook, `+hook("second")+`}]}`)
 
 	a, err := New(t.Context(), zaptest.NewLogger(t), before, Options{})
 	if err != nil {

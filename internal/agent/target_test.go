@@ -88,7 +88,7 @@ func TestRestartKeepsWhatWasKnown(t *testing.T) {
 	set(t, srv.Client(t), "lock:order:1", token, 0)
 	s := newSink(t)
 	b := newBed(t, target(srv.URL())+orders+
-		"alert: {first_sweep: fire, grouping: {by: [fingerprint], wait: 0s, interval: 0s}, receivers: [{name: ops, webhook: {url: '"+s.url+"', allow_private: true}}]}")
+		"alert: {first_sweep: fire, grouping: {by: [fingerprint], wait: 0s, interval: 0s}, receivers: [{name: ops, kind: webhook, url: '"+s.url+"', allow_private: true}]}")
 	testredis.Eventually(t, within, func() bool { return len(s.got()) == 1 }, "not reported")
 	first := func() time.Time {
 		var seen time.Time

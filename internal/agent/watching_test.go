@@ -23,7 +23,7 @@ classes:
 alert:
   first_sweep: fire
   grouping: {by: [fingerprint], wait: 0s, interval: 0s}
-  receivers: [{name: hook, webhook: {url: "`+hook.url+`", allow_private: true}}]
+  receivers: [{name: hook, kind: webhook, url: "`+hook.url+`", allow_private: true}]
 `)
 	b.awaitMetric(`locksteward_sweep_complete{target="main"} 1`)
 	b.awaitMetric(`locksteward_watch_mode{mode="tracking",target="main"} 1`)

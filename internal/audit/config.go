@@ -35,7 +35,7 @@ type SinkConfig struct {
 	Syslog string `yaml:"syslog"`
 	// Webhook is an endpoint that keeps what it answers with 2xx. MaxAttempts and
 	// MaxAge do not count: an entry is not given up.
-	Webhook *alert.Webhook `yaml:"webhook"`
+	Webhook *alert.Endpoint `yaml:"webhook"`
 }
 
 // DefaultConfig returns the configuration of an agent without settings.

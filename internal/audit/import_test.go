@@ -151,7 +151,7 @@ func TestConfigIsChecked(t *testing.T) {
 		{Name: "u", Syslog: "http://h"},
 		{Name: "v", Syslog: "udp://h"},
 		{Name: "w", Syslog: "unix://h"},
-		{Name: "h", Webhook: &alert.Webhook{}},
+		{Name: "h", Webhook: &alert.Endpoint{}},
 	}}
 	err := bad.Validate()
 	for _, want := range []string{

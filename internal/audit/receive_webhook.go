@@ -22,7 +22,7 @@ const (
 // until then.
 type webhookReceiver struct{ caller *alert.Caller }
 
-func newWebhook(cfg alert.Webhook) (*webhookReceiver, error) {
+func newWebhook(cfg alert.Endpoint) (*webhookReceiver, error) {
 	caller, err := alert.NewCaller(cfg)
 	if err != nil {
 		return nil, fmt.Errorf("webhook.%w", err)

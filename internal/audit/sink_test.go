@@ -488,9 +488,8 @@ func TestWebhookSink(t *testing.T) {
 	}))
 	defer server.Close()
 	appendMany(t, s, 0, 250)
-	trail := newTrail(t, s, onlySink(audit.SinkConfig{Name: "hook", Webhook: &alert.Webhook{
-		Endpoint:    alert.Endpoint{URL: locksteward.Secret(server.URL), Network: alert.Network{AllowPrivate: true}},
-		SecretFiles: []string{secret},
+	trail := newTrail(t, s, onlySink(audit.SinkConfig{Name: "hook", Webhook: &alert.Endpoint{
+		URL: locksteward.Secret(server.URL), AllowPrivate: true, SecretFiles: []string{secret},
 	}}), audit.Options{})
 	trail.Start(t.Context())
 	until(t, "the delivery", func() bool { mu.Lock(); defer mu.Unlock(); return inOrder(got, 250) })

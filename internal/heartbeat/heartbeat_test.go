@@ -27,9 +27,7 @@ func senderOf(t *testing.T, every time.Duration, answer http.HandlerFunc) (*Send
 	status := &Status{Stale: map[string]bool{"a": false, "b": false}, Swept: true, Up: 2}
 	h := New(zap.New(core), func(time.Time) Status { return *status }, &shown{}, nil)
 	h.id = "me"
-	prepared, err := h.Prepare(&alert.Heartbeat{Every: every, Webhook: &alert.Webhook{
-		Endpoint: alert.Endpoint{URL: locksteward.Secret(srv.URL), Network: alert.Network{AllowPrivate: true}},
-	}})
+	prepared, err := h.Prepare(&alert.Heartbeat{Every: every, Webhook: &alert.Endpoint{URL: locksteward.Secret(srv.URL), AllowPrivate: true}})
 	if err != nil {
 		t.Fatal(err)
 	}

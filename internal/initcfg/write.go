@@ -38,7 +38,7 @@ func Write(plan Plan, target Target, now time.Time, accept func(Proposal) bool) 
 	fmt.Fprintf(&b, `# Locksteward's configuration, first written by 'locksteward init' on %s.
 # What it is made of: all names of %s, read %s in %s; %d keys, %s seen.
 # Look through it, then: locksteward config check FILE, locksteward run --config FILE.
-# 'locksteward config example' has every other key with its default.
+# 'locksteward config show --example' has every other key with its default.
 
 targets:
   - # The label on everything of this target.

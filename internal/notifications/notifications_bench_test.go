@@ -40,7 +40,7 @@ func BenchmarkTelling(b *testing.B) {
 	}))
 	defer hook.Close()
 	sender, err := alert.New(zap.NewNop(), alert.Config{Grouping: alert.Grouping{By: []string{"target"}}, Receivers: []alert.Receiver{
-		{Name: "ops", Webhook: &alert.Webhook{Endpoint: alert.Endpoint{URL: locksteward.Secret(hook.URL), Network: alert.Network{AllowPrivate: true}}}},
+		{Name: "ops", Kind: "webhook", Endpoint: alert.Endpoint{URL: locksteward.Secret(hook.URL), AllowPrivate: true}},
 	}}, st, alert.Hooks{})
 	if err != nil {
 		b.Fatal(err)

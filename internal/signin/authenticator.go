@@ -134,7 +134,7 @@ func New(log *zap.Logger, cfg Config, set func() *users.Set, store Store, now fu
 		addrs:        newRateLimits(rate.Every(attemptEvery), attemptBurst),
 		knownNames:   newRateLimits(rate.Every(nameEvery), nameBurst),
 		unknownNames: newRateLimits(rate.Every(nameEvery), nameBurst),
-		requests:     newRateLimits(rate.Limit(cfg.Rate.PerSecond), cfg.Rate.Burst),
+		requests:     newRateLimits(rate.Limit(cfg.Rate.PerSecond), 2*cfg.Rate.PerSecond),
 		failureRate:  newRateLimits(rate.Every(10*time.Second), 5), totalFailureRate: rate.NewLimiter(2, 50),
 	}
 	_, _ = rand.Read(a.secret)
@@ -315,7 +315,7 @@ func (a *Authenticator) checkPassword(r *http.Request, name, password string) (u
 	a.recordFailure(r, name, ActionFailed, SourcePassword)
 	if t.locks {
 		a.recordFailure(r, name, ActionLocked, SourcePassword)
-		a.log.Warn("name is locked out after failed sign-ins", zap.String("name", printableName(name)), zap.Stringer("address", a.Client(r)), zap.Duration("for", a.cfg.Lockout.Time))
+		a.log.Warn("name is locked out after failed sign-ins", zap.String("name", printableName(name)), zap.Stringer("address", a.Client(r)), zap.Duration("for", a.cfg.Lockout.Window))
 	}
 	return users.User{}, "", ErrUnknown
 }
@@ -335,7 +335,7 @@ func (a *Authenticator) recordFailure(r *http.Request, name, action, by string) 
 		what["others_not_written"] = n
 	}
 	if action == ActionLocked {
-		what["for_ms"] = a.cfg.Lockout.Time.Milliseconds()
+		what["for_ms"] = a.cfg.Lockout.Window.Milliseconds()
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), checkTimeout)
 	defer cancel()

@@ -538,7 +538,7 @@ func TestFailuresAreWrittenWithMeasure(t *testing.T) {
 
 func TestRequestsAreLimitedByUser(t *testing.T) {
 	t.Parallel()
-	b := newFixture(t, func(c *Config) { c.Rate = RateConfig{PerSecond: 10, Burst: 20} })
+	b := newFixture(t, func(c *Config) { c.Rate = RateConfig{PerSecond: 10} })
 	ann, bo := Principal{User: users.User{Name: "ann"}}, Principal{User: users.User{Name: "bo"}}
 	over := 0
 	for i := range 25 {

@@ -37,18 +37,16 @@ type SessionConfig struct {
 }
 
 // LockoutConfig is what stops guessing: so many failures of one name from one
-// address within Window lock that name out there for Time.
+// address within Window lock that name out there for as long.
 type LockoutConfig struct {
 	Failures int           `yaml:"failures"` // 0: [DefaultFailures]
 	Window   time.Duration `yaml:"window"`   // 0: [DefaultWindow]
-	Time     time.Duration `yaml:"time"`     // 0: [DefaultWindow]
 }
 
 // RateConfig is how many requests each user, or each address while there are no
-// users, may make.
+// users, may make: twice as many at once as in a second.
 type RateConfig struct {
 	PerSecond int `yaml:"per_second"` // 0: [DefaultPerSecond]
-	Burst     int `yaml:"burst"`      // 0: [DefaultBurst]
 }
 
 // Defaults of what a configuration leaves out.
@@ -58,7 +56,6 @@ const (
 	DefaultFailures  = 10
 	DefaultWindow    = 15 * time.Minute
 	DefaultPerSecond = 50
-	DefaultBurst     = 100
 )
 
 // ProxyConfig is a reverse proxy that is trusted.
@@ -105,9 +102,7 @@ func (c Config) WithDefaults() Config {
 	c.Session.MaxAge = cmp.Or(c.Session.MaxAge, DefaultMaxAge)
 	c.Lockout.Failures = cmp.Or(c.Lockout.Failures, DefaultFailures)
 	c.Lockout.Window = cmp.Or(c.Lockout.Window, DefaultWindow)
-	c.Lockout.Time = cmp.Or(c.Lockout.Time, DefaultWindow)
 	c.Rate.PerSecond = cmp.Or(c.Rate.PerSecond, DefaultPerSecond)
-	c.Rate.Burst = cmp.Or(c.Rate.Burst, DefaultBurst)
 	if c.OIDC != nil {
 		o := *c.OIDC
 		o.Name, o.NameClaim, o.GroupsClaim = cmp.Or(o.Name, "single sign-on"), cmp.Or(o.NameClaim, "email"), cmp.Or(o.GroupsClaim, "groups")
@@ -148,7 +143,6 @@ func (c Config) Validate() error {
 		errs = append(errs, fmt.Errorf("session.max_age: must be at least session.idle (%s), got %s", c.Session.Idle, c.Session.MaxAge))
 	}
 	within("lockout.window", c.Lockout.Window, time.Minute, 24*time.Hour)
-	within("lockout.time", c.Lockout.Time, time.Second, 24*time.Hour)
 	number := func(path string, got, low, high int) {
 		if got < low || got > high {
 			errs = append(errs, fmt.Errorf("%s: must be %d to %d, got %d", path, low, high, got))
@@ -156,7 +150,6 @@ func (c Config) Validate() error {
 	}
 	number("lockout.failures", c.Lockout.Failures, 1, 1000)
 	number("rate.per_second", c.Rate.PerSecond, 1, 100_000)
-	number("rate.burst", c.Rate.Burst, 1, 100_000)
 	if c.Proxy != nil {
 		_, err := c.Proxy.addresses()
 		errs = append(errs, err, c.Proxy.validate())

@@ -169,7 +169,7 @@ func (m *failureCount) record(cfg LockoutConfig, most int, now time.Time) (wait 
 	}
 	m.count++
 	if m.count >= most {
-		m.locked = now.Add(cfg.Time)
+		m.locked = now.Add(cfg.Window)
 		return 0, true
 	}
 	return 0, false

@@ -94,7 +94,7 @@ func TestConfigProblemsAtOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	bad := Config{
-		Session: SessionConfig{Idle: 1, MaxAge: 1}, Lockout: LockoutConfig{Failures: -1, Window: 1, Time: 1}, Rate: RateConfig{PerSecond: -1, Burst: -1},
+		Session: SessionConfig{Idle: 1, MaxAge: 1}, Lockout: LockoutConfig{Failures: -1, Window: 1}, Rate: RateConfig{PerSecond: -1},
 		Proxy: &ProxyConfig{Header: "Cookie", Allow: []string{"10.0.0.5/8", "everybody", "0.0.0.0/0", "10.0.0.5"}},
 		OIDC: &OIDCConfig{
 			Issuer: "http://id.example.org", RedirectURL: "https://x.example.org/other", ClientSecretFile: empty, CAFile: "/nowhere", Scopes: []string{"email"},
@@ -106,7 +106,7 @@ func TestConfigProblemsAtOnce(t *testing.T) {
 		t.Fatal("valid")
 	}
 	paths := []string{
-		"session.idle:", "session.max_age:", "lockout.failures:", "lockout.window:", "lockout.time:", "rate.per_second:", "rate.burst:",
+		"session.idle:", "session.max_age:", "lockout.failures:", "lockout.window:", "rate.per_second:",
 		"proxy.header:", "proxy.allow[0]:", "proxy.allow[1]:", "proxy.allow[2]:", "oidc.issuer:", "oidc.client_id:", "oidc.redirect_url:",
 		"oidc.client_secret_file:", "oidc.ca_file:", "oidc.scopes:", "oidc.roles.ops[0]:", "oidc.roles.none:",
 	}
@@ -134,7 +134,7 @@ func TestFixedTellsAnyDifference(t *testing.T) {
 		t.Error("the defaults are a difference")
 	}
 	for what, edit := range map[string]func(*Config){
-		"session": func(c *Config) { c.Session.Idle = 1 }, "lockout": func(c *Config) { c.Lockout.Time = 1 }, "rate": func(c *Config) { c.Rate.Burst = 1 },
+		"session": func(c *Config) { c.Session.Idle = 1 }, "lockout": func(c *Config) { c.Lockout.Window = 1 }, "rate": func(c *Config) { c.Rate.PerSecond = 1 },
 		"proxy": func(c *Config) { c.Proxy = &ProxyConfig{} }, "oidc": func(c *Config) { c.OIDC = &OIDCConfig{} },
 	} {
 		var c Config

@@ -76,7 +76,7 @@ alert:
   receivers:
 `)
 	for _, e := range b.ears {
-		fmt.Fprintf(&text, "    - {name: %s, webhook: {url: '%s', allow_private: true, timeout: 500ms}}\n", e.name, e.URL)
+		fmt.Fprintf(&text, "    - {name: %s, kind: webhook, url: '%s', allow_private: true, timeout: 500ms}\n", e.name, e.URL)
 	}
 	b.agent = testagent.New(t, testagent.Options{Name: "agent", Config: text.String()})
 	return b

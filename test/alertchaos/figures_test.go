@@ -172,7 +172,7 @@ func BenchmarkAnomalyToWebhook(b *testing.B) {
 	c := newCounter(b)
 	s := newStage(b, program(b), `classes: [{class: long, match: ["lock:long:*"]}]
 rules: [{rule: custom/long, when: "lock.ttl > duration('2h')", severity: warning, summary: s, remedy: r}]`,
-		"alert: {grouping: {by: [fingerprint], wait: 0s, interval: 0s}, receivers: [{name: ops, webhook: {url: '"+c.url+"', allow_private: true}}]}")
+		"alert: {grouping: {by: [fingerprint], wait: 0s, interval: 0s}, receivers: [{name: ops, kind: webhook, url: '"+c.url+"', allow_private: true}]}")
 	agent := s.agent()
 	agent.Start()
 	testredis.Eventually(b, within, func() bool {
@@ -227,7 +227,7 @@ func restart(b *testing.B, groups, orderings int) {
 	b.StopTimer()
 	c := newCounter(b)
 	s := newStage(b, program(b), `classes: [{class: orders, match: ["lock:order:*"]}]`,
-		"alert: {grouping: {by: [class], wait: 0s, interval: 0s}, receivers: [{name: ops, webhook: {url: '"+c.url+"', allow_private: true}}]}")
+		"alert: {grouping: {by: [class], wait: 0s, interval: 0s}, receivers: [{name: ops, kind: webhook, url: '"+c.url+"', allow_private: true}]}")
 	s.fill(many)
 	box, err := store.Open(b.Context(), "sqlite:"+s.db)
 	if err != nil {
@@ -293,8 +293,8 @@ func BenchmarkStormOfFindings(b *testing.B) {
   first_sweep: fire
   grouping: {by: [target, class, rule], wait: 0s, interval: 1s}
   receivers:
-    - {name: machine, webhook: {url: '`+machine.url+`', allow_private: true}}
-    - {name: people, slack: {url: '`+people.url+`', allow_private: true}}`)
+    - {name: machine, kind: webhook, url: '`+machine.url+`', allow_private: true}
+    - {name: people, kind: slack, url: '`+people.url+`', allow_private: true}`)
 		s.fill(many)
 		began := time.Now()
 		agent := s.agent()

@@ -34,7 +34,7 @@ func TestStopWithManyWaiting(t *testing.T) {
 	}))
 	t.Cleanup(slow.Close)
 	s := newStage(t, "", `classes: [{class: orders, match: ["lock:order:*"]}]`,
-		"alert: {drain_timeout: 3s, receivers: [{name: ops, webhook: {url: '"+slow.URL+"', allow_private: true}}]}")
+		"alert: {drain_timeout: 3s, receivers: [{name: ops, kind: webhook, url: '"+slow.URL+"', allow_private: true}]}")
 	box, err := store.Open(t.Context(), "sqlite:"+s.db)
 	if err != nil {
 		t.Fatal(err)
@@ -112,8 +112,8 @@ func TestTenTimesTheAlerts(t *testing.T) {
   first_sweep: fire
   grouping: {by: [target, class, rule], wait: 0s, interval: 5s}
   receivers:
-    - {name: machine, webhook: {url: '`+machine.url+`', allow_private: true}}
-    - {name: people, slack: {url: '`+people.url+`', allow_private: true}}`)
+    - {name: machine, kind: webhook, url: '`+machine.url+`', allow_private: true}
+    - {name: people, kind: slack, url: '`+people.url+`', allow_private: true}`)
 	s.fill(broken)
 	agent := s.agent("GOMEMLIMIT=256MiB")
 	agent.Start()

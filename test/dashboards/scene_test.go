@@ -57,8 +57,8 @@ alert:
   console_url: https://locks.example
   heartbeat: {every: 2s, webhook: {url: '%s', allow_private: true}}
   receivers:
-    - {name: ops, webhook: {url: '%s', allow_private: true}}
-    - {name: pager, webhook: {url: 'http://127.0.0.1:1/', allow_private: true}}
+    - {name: ops, kind: webhook, url: '%s', allow_private: true}
+    - {name: pager, kind: webhook, url: 'http://127.0.0.1:1/', allow_private: true}
 targets_from: {files: [more.yaml]}
 metrics: {listen: '127.0.0.1:0', top_locks: 5}
 console: {listen: '127.0.0.1:0', users_file: '%s', tls_cert_file: '%s', tls_key_file: '%s'}

@@ -55,8 +55,8 @@ store: {dsn: 'sqlite:`+filepath.Join(dir, "store.db")+`'}
 alert:
   grouping: {by: [target, class, rule], wait: 0s, interval: 0s}
   receivers:
-    - {name: hook, webhook: {url: '`+c.sink.url+`', allow_private: true, secret_files: ['`+write("secret", c.sink.secret)+`']}}
-    - {name: am, alertmanager: {url: '`+c.am.URL()+`', allow_private: true}}
+    - {name: hook, kind: webhook, url: '`+c.sink.url+`', allow_private: true, secret_files: ['`+write("secret", c.sink.secret)+`']}
+    - {name: am, kind: alertmanager, url: '`+c.am.URL()+`', allow_private: true}
 `)
 	tokens := map[string]locksteward.Secret{}
 	for name, role := range map[string]users.Role{"ana": users.RoleRequester, "bo": users.RoleApprover} {

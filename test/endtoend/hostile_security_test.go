@@ -54,12 +54,12 @@ func newHostileBed(t *testing.T) *hostileBed {
 targets: [{name: main, url: '` + b.redis.URL() + `', schedule: '@every 1s', pace: {idle: 50%, busy: 50%}, release_credentials: {}}]
 classes: [{class: orders, match: ["lock:order:*"], team: checkout, release: approve, max_per_hour: 100000, many_per_minute: 100000}]
 metrics: {listen: '127.0.0.1:0'}
-console: {listen: '127.0.0.1:0', users_file: '` + filepath.Join(dir, "users.yaml") + `', rate: {per_second: 100000, burst: 100000}}
+console: {listen: '127.0.0.1:0', users_file: '` + filepath.Join(dir, "users.yaml") + `', rate: {per_second: 100000}}
 release: {max_per_hour: 100000, undo_window: -1s, watch_for: -1s}
 store: {dsn: 'sqlite:` + filepath.Join(dir, "store.db") + `'}
 alert:
   grouping: {by: [target, class, rule], wait: 0s, interval: 0s}
-  receivers: [{name: hook, webhook: {url: '` + b.sink.url + `', allow_private: true, secret_files: ['` + secret + `']}}]
+  receivers: [{name: hook, kind: webhook, url: '` + b.sink.url + `', allow_private: true, secret_files: ['` + secret + `']}]
 `
 	for path, content := range map[string]string{secret: b.sink.secret, file: text} {
 		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {

@@ -28,9 +28,9 @@ alert:
   first_sweep: fire
   grouping: {by: [fingerprint], wait: 0s, interval: 0s}
   receivers:
-    - {name: ops, webhook: {url: '%s', allow_private: true, timeout: 5s}}
+    - {name: ops, kind: webhook, url: '%s', allow_private: true, timeout: 5s}
 metrics: {listen: '127.0.0.1:0'}
-console: {listen: '127.0.0.1:0', users_file: '%s', rate: {per_second: 1000, burst: 1000}}
+console: {listen: '127.0.0.1:0', users_file: '%s', rate: {per_second: 1000}}
 store: {dsn: '%s'}
 `
 

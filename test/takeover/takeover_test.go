@@ -32,9 +32,9 @@ alert:
   first_sweep: fire
   grouping: {by: [fingerprint], wait: 0s, interval: 0s}
   receivers:
-    - {name: ops, webhook: {url: '%s', allow_private: true, timeout: 1s}}
+    - {name: ops, kind: webhook, url: '%s', allow_private: true, timeout: 1s}
 metrics: {listen: '127.0.0.1:0'}
-console: {listen: '127.0.0.1:0', users_file: '%s', rate: {per_second: 10000, burst: 10000}}
+console: {listen: '127.0.0.1:0', users_file: '%s', rate: {per_second: 10000}}
 `
 
 // workers break and free locks of each target at the same time.

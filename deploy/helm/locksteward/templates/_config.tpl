@@ -63,10 +63,10 @@ networkPolicy.extraPorts. */}}
 {{- end -}}
 {{- end -}}
 {{- range $r := get (get .Values.config "alert" | default dict) "receivers" | default list -}}
-{{- with get $r "email" -}}
-{{- $ports = append $ports (printf "TCP/%s" (regexFind "[0-9]+$" (get . "server") | default "587")) -}}
+{{- if eq (get $r "kind") "email" -}}
+{{- $ports = append $ports (printf "TCP/%s" (regexFind "[0-9]+$" (get $r "server") | default "587")) -}}
 {{- end -}}
-{{- if hasKey $r "pagerduty" -}}{{- $ports = append $ports "TCP/443" -}}{{- end -}}
+{{- if eq (get $r "kind") "pagerduty" -}}{{- $ports = append $ports "TCP/443" -}}{{- end -}}
 {{- end -}}
 {{- if contains "url_file:" $text -}}{{- $ports = append $ports "TCP/443" -}}{{- end -}}
 {{- range .Values.networkPolicy.extraPorts -}}{{- $ports = append $ports (printf "TCP/%d" (int .)) -}}{{- end -}}

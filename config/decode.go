@@ -35,10 +35,12 @@ func newDecoder(file string, raw []byte) *decoder {
 }
 
 // problem is one thing that is wrong, with the path of its key; "" is all of the
-// file.
+// file. instead is the path of the key that is written instead of one of an earlier
+// configuration: that it is missing is a consequence.
 type problem struct {
-	path string
-	err  error
+	path    string
+	err     error
+	instead string
 }
 
 var (
@@ -55,7 +57,7 @@ func (d *decoder) problem(n *yaml.Node, path, format string, args ...any) {
 	if n.Line > 0 { // the environment has no lines
 		where = fmt.Sprintf("%s:%d", d.file, n.Line)
 	}
-	d.problems = append(d.problems, problem{path, fmt.Errorf("%s: %s: %s", where, shown, fmt.Sprintf(format, args...))})
+	d.problems = append(d.problems, problem{path: path, err: fmt.Errorf("%s: %s: %s", where, shown, fmt.Sprintf(format, args...))})
 }
 
 // into decodes n into v, which must be settable. A null leaves the default.
@@ -114,7 +116,7 @@ func (d *decoder) mapping(n *yaml.Node, v reflect.Value, path string) {
 			}
 			d.problem(key, at, "unknown key (got %s), %s", shown, was.hint)
 			if was.key != "" {
-				d.problems[len(d.problems)-1].path = join(path, was.key)
+				d.problems[len(d.problems)-1].instead = join(path, was.key)
 			}
 			continue
 		}

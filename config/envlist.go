@@ -73,7 +73,7 @@ func below(name, list string) bool {
 
 // said is a problem with a variable.
 func (d *decoder) said(name, path, format string, args ...any) {
-	d.problems = append(d.problems, problem{path, fmt.Errorf("environment %s: %s: %s", name, path, fmt.Sprintf(format, args...))})
+	d.problems = append(d.problems, problem{path: path, err: fmt.Errorf("environment %s: %s: %s", name, path, fmt.Sprintf(format, args...))})
 }
 
 // overlayList sets what the environment names of a list or mapping: all of it, if its
@@ -243,7 +243,7 @@ func (d *decoder) nearestVariable(name string) string {
 
 // meaningless reports a variable that sets no key.
 func (d *decoder) meaningless(name, value, hint string) {
-	d.problems = append(d.problems, problem{"", fmt.Errorf("environment %s: means nothing (got %s), %s", name, masked(name, value), hint)})
+	d.problems = append(d.problems, problem{path: "", err: fmt.Errorf("environment %s: means nothing (got %s), %s", name, masked(name, value), hint)})
 }
 
 // masked shows the value of a variable that may be misspelt, unless it may be a secret.

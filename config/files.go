@@ -79,7 +79,7 @@ func decodeTargets(file string, raw []byte) (targetFile, *decoder) {
 		d.into(root, reflect.ValueOf(&f).Elem(), "")
 	}
 	if f.Targets == nil && len(d.problems) == 0 {
-		d.problems = append(d.problems, problem{"targets", fmt.Errorf("%s: targets: missing, write a list, or [] for none", file)})
+		d.problems = append(d.problems, problem{path: "targets", err: fmt.Errorf("%s: targets: missing, write a list, or [] for none", file)})
 	}
 	for i := range f.Targets {
 		f.Targets[i].source = "file " + file
@@ -119,7 +119,7 @@ func (d *decoder) loadTargets(c *Config, dir string) {
 		files, err := readTargetFiles(pattern)
 		if err != nil {
 			path := fmt.Sprintf("targets_from.files[%d]", i)
-			d.problems = append(d.problems, problem{path, fmt.Errorf("%s: %s: %w", d.file, path, err)})
+			d.problems = append(d.problems, problem{path: path, err: fmt.Errorf("%s: %s: %w", d.file, path, err)})
 			continue
 		}
 		for _, file := range slices.Sorted(maps.Keys(files)) {

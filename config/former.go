@@ -1,6 +1,7 @@
 package config
 
 import (
+	"fmt"
 	"regexp"
 	"strings"
 )
@@ -38,7 +39,7 @@ var formerKeys = map[string]former{
 	"release.freeze":                    {hint: "write release.pause_windows instead"},
 	"release.kill_switch":               {hint: "write release.paused instead"},
 	"store.on_damage":                   {hint: "a damaged store is refused: leave it out"},
-	"targets[].max_server_share":        {hint: "write pace: {idle: 10%, busy: 1%} instead", key: "pace"},
+	"targets[].max_server_share":        {hint: "write pace: {idle: 10%, busy: 1%} instead"},
 	"targets[].redis":                   {hint: "write targets[].url instead", key: "url"},
 }
 
@@ -58,15 +59,20 @@ func formerKey(path string) (former, bool) {
 	return f, ok
 }
 
-var number = regexp.MustCompile(`_\d+_`)
+var (
+	number       = regexp.MustCompile(`_\d+_`)
+	ofFormerKind = regexp.MustCompile(`^(.*_ALERT_RECEIVERS_\d+)_(WEBHOOK|ALERTMANAGER|PAGERDUTY|EMAIL|SLACK|DINGTALK|FEISHU|WECOM)_(.+)$`)
+)
 
-// formerVariable is what to write instead of the variable of a key of an earlier configuration,
-// or of one below it; "" for one that never was.
+// formerVariable is what to write instead of the variable of a key of an earlier configuration;
+// "" for one that never was.
 func formerVariable(name string) string {
+	if m := ofFormerKind.FindStringSubmatch(name); m != nil {
+		return fmt.Sprintf("write %s_KIND=%s and %s_%s instead", m[1], strings.ToLower(m[2]), m[1], m[3])
+	}
 	name = number.ReplaceAllString(name, "_0_")
 	for path, f := range formerKeys {
-		of := Variable(strings.ReplaceAll(path, "[]", "[0]"))
-		if name == of || f.key == "kind" && strings.HasPrefix(name, of+"_") {
+		if name == Variable(strings.ReplaceAll(path, "[]", "[0]")) {
 			return f.hint
 		}
 	}

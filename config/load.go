@@ -104,7 +104,7 @@ func (d *decoder) all(unread []problem, invalid error) []error {
 	}
 	for _, err := range flatten(invalid) {
 		path, _, _ := strings.Cut(err.Error(), ": ")
-		if !slices.ContainsFunc(unread, func(p problem) bool { return related(p.path, path) }) {
+		if !slices.ContainsFunc(unread, func(p problem) bool { return related(p.path, path) || p.instead == path }) {
 			out = append(out, d.places.locate(d.file, err))
 		}
 	}
@@ -145,11 +145,11 @@ func (d *decoder) document(raw []byte) *yaml.Node {
 	case errors.Is(err, io.EOF):
 		return nil
 	case err != nil:
-		d.problems = append(d.problems, problem{"", fmt.Errorf("%s: %w", d.file, err)})
+		d.problems = append(d.problems, problem{path: "", err: fmt.Errorf("%s: %w", d.file, err)})
 		return nil
 	}
 	if err := dec.Decode(&second); !errors.Is(err, io.EOF) {
-		d.problems = append(d.problems, problem{"(top)", fmt.Errorf("%s: more than one YAML document, keep one (drop the line ---)", d.file)})
+		d.problems = append(d.problems, problem{path: "(top)", err: fmt.Errorf("%s: more than one YAML document, keep one (drop the line ---)", d.file)})
 	}
 	return doc.Content[0]
 }

@@ -27,7 +27,7 @@ type Proof string
 
 const (
 	// Proven is a later start in the same declared slot, or the process's own
-	// farewell.
+	// orderly end.
 	Proven Proof = "proven"
 	// Presumed is a silence that nothing else explains.
 	Presumed Proof = "presumed"

@@ -110,9 +110,8 @@ func SameHold(a, b Observation) bool {
 type EndedHow string
 
 const (
-	// EndedReleased is a release by the holder: the key and its metadata went
-	// together. With other libraries it means "gone before
-	// its expiry".
+	// EndedReleased is a lock that is gone before its expiry: released by its holder if
+	// [Ending.ByHolder], else perhaps deleted by anybody.
 	EndedReleased EndedHow = "released"
 	// EndedExpired is a lease that ran out.
 	EndedExpired EndedHow = "expired"
@@ -130,7 +129,10 @@ const (
 type Ending struct {
 	Lock Lock
 	How  EndedHow
-	At   time.Time // server time of the look that found it gone
+	// ByHolder says that the holder's metadata went with the lock: the holder released it.
+	// Locks without metadata do not tell.
+	ByHolder bool
+	At       time.Time // server time of the look that found it gone
 	// By is what happened to the server and took the hold with it; "" if that is not
 	// known, or nothing did.
 	By ServerEventKind

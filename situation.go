@@ -76,8 +76,8 @@ type MissingHeartbeat struct {
 	For   time.Duration
 	Looks int
 	// Deleted says that the heartbeat was deleted before its time while nothing
-	// happened to the server, and that the process was not found connected since: the
-	// farewell of a process that ended and held, as far as it knew, no lock.
+	// happened to the server, and that the process was not found connected since: it ended
+	// in order and held, as far as it knew, no lock.
 	Deleted bool
 	// Listeners is how many connections are subscribed to the process's own
 	// channel; negative: not known.

@@ -14,7 +14,7 @@ type MasterPass struct {
 	Reason   string
 	Keys     int64 // keys the server returned, duplicates counted
 	// Replica is the replica of Node that was asked for its keys, "" if Node was
-	// asked itself. What stands in them was read on Node either way. AsOf is then the
+	// asked itself. The locks were read on Node either way. AsOf is then the
 	// replication offset of Node up to which the replica had everything before.
 	Replica string
 	AsOf    int64

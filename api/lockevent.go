@@ -24,17 +24,21 @@ var EndKinds = []string{EventReleased, EventExpired, EventDeleted, EventForceRel
 type LockEvent struct {
 	At time.Time `json:"at"`
 	// Kind is "acquired", "renewed" (the last renewal that was seen of the hold),
-	// "released" (it ended before its expiry), "expired", "deleted" (by somebody else
-	// than its holder, before its expiry), "force-released" (by a request here),
+	// "released" (it was gone before its expiry; see ByHolder), "expired", "deleted" (by
+	// somebody else than its holder, before its expiry), "force-released" (by a request here),
 	// "gone" (it ended, and how is not known), "pending", "firing" or "resolved" (a finding).
 	//api:enum acquired|renewed|released|expired|deleted|force-released|gone|pending|firing|resolved
 	Kind string `json:"kind"`
 	// HeldMs is how long a hold lasted that ended, at least if HeldIsMinimum.
-	HeldMs        int64  `json:"held_ms,omitempty"`
-	HeldIsMinimum bool   `json:"held_is_minimum,omitempty"`
-	Renewals      int    `json:"renewals,omitempty"`
-	TokenDigest   string `json:"token_digest,omitempty"`
-	Holder        Holder `json:"holder"`
+	HeldMs        int64 `json:"held_ms,omitempty"`
+	HeldIsMinimum bool  `json:"held_is_minimum,omitempty"`
+	// ByHolder says that the holder itself released the lock, as its metadata shows. Without
+	// it a "released" lock was released or deleted, by whom is not known: most libraries write
+	// no metadata.
+	ByHolder    bool   `json:"by_holder,omitempty"`
+	Renewals    int    `json:"renewals,omitempty"`
+	TokenDigest string `json:"token_digest,omitempty"`
+	Holder      Holder `json:"holder"`
 	// Rule, Severity and Summary are of a finding.
 	Rule     string `json:"rule,omitempty"`
 	Severity string `json:"severity,omitempty"`

@@ -45,7 +45,7 @@ var statuses = map[Code]int{
 }
 
 // Problem is an error answer. It is an error itself: errors.Is finds the
-// sentinel of package locksteward that its code stands for.
+// sentinel of package locksteward of its code.
 type Problem struct {
 	// Type is "urn:locksteward:problem:" and the code.
 	Type   string `json:"type"`
@@ -97,7 +97,7 @@ func (p *Problem) Error() string {
 	return p.Detail
 }
 
-// Unwrap returns the sentinel that the code stands for, nil if there is none.
+// Unwrap returns the sentinel of the code, nil if there is none.
 func (p *Problem) Unwrap() error {
 	switch p.Code {
 	case CodeInvalid, CodeTooLarge, CodeMediaType, CodeMethod:

@@ -29,7 +29,7 @@ type Incomplete struct {
 	Reason string `json:"reason"`
 }
 
-// OnReplica is a master that was spared the walk over its keys. What stands in them
+// OnReplica is a master that was spared the walk over its keys. What is in them
 // was read on it all the same.
 type OnReplica struct {
 	Node    string `json:"node"`

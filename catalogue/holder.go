@@ -35,9 +35,9 @@ var holderSentences = sentences{
 		EN: "proven: %s was started at %s in the same declared slot %s, after the last heartbeat of this one",
 		ZH: "已证实：%s在 %s 于同一声明的 slot %s 中启动，晚于本进程的上次心跳",
 	},
-	"holder/dead.proof-farewell": {
-		EN: "proven: the process said farewell: its heartbeat was deleted before its time, while nothing happened to the server, and it is not connected",
-		ZH: "已证实：进程已自行告别：其心跳在到期之前被删除，期间服务器未发生任何事件，且进程已无连接",
+	"holder/dead.proof-ended": {
+		EN: "proven: the process ended in order: it deleted its heartbeat before the TTL ran out, the server neither restarted nor failed over, and the process is not connected",
+		ZH: "已证实：进程已正常结束：它在心跳到期之前删除了心跳，服务器既未重启也未故障转移，且进程已无连接",
 	},
 	"holder/dead.silent": {
 		EN: "its heartbeat is missing for %s, since %s, in %s without a break",

@@ -29,8 +29,8 @@ var ttlSentences = sentences{
 	},
 	"ttl/none.design": {EN: "%s gives its locks no TTL by design", ZH: "%s 按设计不为锁设置过期时间"},
 	"ttl/none.young": {
-		EN: "first seen only %s ago: its TTL may still be set",
-		ZH: "%s 前才首次看到：可能尚未设置过期时间",
+		EN: "first seen only %s ago: a library that sets the TTL with a second command may still do so",
+		ZH: "%s 前才首次看到：用第二条命令设置过期时间的库可能尚未执行该命令",
 	},
 	"ttl/none.turnover": {
 		EN: "the token is the same for every hold, so these looks may have seen several short holds",

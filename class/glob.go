@@ -10,7 +10,7 @@ import (
 // maxGlob comparisons for each byte of the key.
 const maxGlob = 512
 
-// glob is one compiled match pattern. `*` stands for any bytes, `?` for one
+// glob is one compiled match pattern. `*` matches any bytes, `?` for one
 // byte, `\` takes the next byte as it is; all else is literal and byte-exact.
 //
 // What stands between the stars is found from left to right, each part at its

@@ -23,7 +23,7 @@ type targetFile struct {
 // isGlob says whether a pattern may match more than one file.
 func isGlob(pattern string) bool { return strings.ContainsAny(pattern, `*?[\`) }
 
-// readTargetFiles reads what a pattern matches now, by path. A path that is none, or
+// readTargetFiles reads what a pattern matches now, by path. A path that is not one, or
 // that cannot be read, is an error; a glob may match nothing.
 func readTargetFiles(pattern string) (map[string][]byte, error) {
 	files := []string{pattern}

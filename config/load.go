@@ -68,7 +68,7 @@ func load(file string, check func(Config) error) (Config, error) {
 func read(file string) (Config, *decoder, error) {
 	raw, err := os.ReadFile(file)
 	if err != nil {
-		return Config{}, nil, fmt.Errorf("read configuration: %w; give a file with --config, or print one with 'locksteward config example'", err)
+		return Config{}, nil, fmt.Errorf("read configuration: %w; name another file, or print one with 'locksteward config show --example'", err)
 	}
 	c, d := parse(file, raw, processEnviron())
 	d.loadTargets(&c, filepath.Dir(file))
@@ -78,7 +78,7 @@ func read(file string) (Config, *decoder, error) {
 	return c, d, nil
 }
 
-// Parse reads a configuration from memory and checks it; name stands for the
+// Parse reads a configuration from memory and checks it; name is used as the
 // file in problems.
 func Parse(name string, raw []byte) (Config, error) {
 	c, d := parse(name, raw, processEnviron())

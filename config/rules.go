@@ -28,7 +28,7 @@ type Judging struct {
 func LoadRules(file string) (Judging, error) {
 	raw, err := os.ReadFile(file)
 	if err != nil {
-		return Judging{}, fmt.Errorf("read configuration: %w; give a file with --config", err)
+		return Judging{}, fmt.Errorf("read configuration: %w; name another file", err)
 	}
 	c, d := parse(file, raw, processEnviron())
 	if err := d.loadClasses(&c, filepath.Join(filepath.Dir(file), "classes.d")); err != nil {

@@ -97,7 +97,7 @@ func (t Target) validate(path string) error {
 
 func (t Target) validateTables(kind lockstore.Kind) error {
 	if len(t.Tables) > 0 && !kind.IsSQL() {
-		return fmt.Errorf("tables: only databases have tables, and %s is none; remove it, or write a URL such as postgres://host:5432/database", kind)
+		return fmt.Errorf("tables: only databases have tables, and %s is not a database; remove it, or write a URL such as postgres://host:5432/database", kind)
 	}
 	var errs []error
 	for i, table := range t.Tables {

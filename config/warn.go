@@ -9,6 +9,7 @@ import (
 	"github.com/locksteward/locksteward"
 	"github.com/locksteward/locksteward/class"
 	"github.com/locksteward/locksteward/internal/access"
+	"github.com/locksteward/locksteward/internal/audit"
 	"github.com/locksteward/locksteward/internal/lockstore"
 	"github.com/locksteward/locksteward/internal/users"
 )
@@ -43,7 +44,7 @@ func (c Config) Warnings() []string {
 		}
 	}
 	if c.Store.Shared() && c.Store.AuditKeyFile == "" {
-		out = append(out, "store.audit_key_file: empty, so that checkpoints of the audit trail are not signed; make a key with 'locksteward audit keygen FILE'")
+		out = append(out, "store.audit_key_file: empty, so that checkpoints of the audit trail are not signed; make a key with '"+audit.MakeKey+"'")
 	}
 	return append(out, append(c.releaseWarnings(), c.peopleWarnings()...)...)
 }

@@ -50,7 +50,7 @@ func TestFindingsAreFilteredWorstFirst(t *testing.T) {
 	b := setup(t)
 	for query, want := range map[string]string{
 		"": "ttl/none ttl/too-long / 2", "?severity=info": "ttl/too-long / 1", "?status=firing": "ttl/none / 1",
-		"?rule=ttl/none": "ttl/none / 1", "?class=orders&limit=1": "ttl/none / 2", "?target=nowhere": " / 0",
+		"?rule=ttl/none": "ttl/none / 1", "?class=orders&limit=1": "ttl/none / 2", "?q=ORDER": "ttl/none ttl/too-long / 2", "?q=nothing": " / 0", "?target=nowhere": " / 0",
 	} {
 		list := get[api.FindingList](b, "", "/api/v1/findings"+query)
 		var rules []string
@@ -129,6 +129,37 @@ func TestHostileKeysMakeTheRoundTrip(t *testing.T) {
 				t.Errorf("got %+v", in)
 			}
 		})
+	}
+}
+
+// Who makes a request learns at once that it could not be executed.
+func TestCreatedRequestsWarnOfARefusal(t *testing.T) {
+	t.Parallel()
+	b := setup(t, "all")
+	for _, refusal := range []string{"", "the user may not write it"} {
+		b.world.refusal = refusal
+		var warnings []string
+		r, err := b.client("all").CreateRequest(t.Context(), api.CreateRequest{Target: "orders", Key: api.NewKey("lock:a"), Reason: "stuck"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		warnings = append(warnings, r.Warnings...)
+		bundle, err := b.client("all").CreateBundle(t.Context(), api.CreateBundle{Target: "orders", Host: "app-7", Reason: "gone"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range bundle.Requests {
+			warnings = append(warnings, r.Warnings...)
+		}
+		said := 0
+		for _, w := range warnings {
+			if w == "the release would fail: the user may not write it" {
+				said++
+			}
+		}
+		if refusal == "" && said != 0 || refusal != "" && said != 2 { // once in the bundle, whose requests are of one class
+			t.Errorf("%q: warnings %q", refusal, warnings)
+		}
 	}
 }
 

@@ -180,7 +180,7 @@ func shortName(name string) string {
 	return name
 }
 
-// loneSurrogate says whether an escape stands for half a character, which
+// loneSurrogate says whether an escape is half a character, which
 // encoding/json silently turns into another one: the name of another lock.
 func loneSurrogate(raw []byte) bool {
 	for i := 0; i+1 < len(raw); i++ {

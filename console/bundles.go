@@ -41,7 +41,15 @@ func (s *Server) createBundle(w http.ResponseWriter, r *http.Request, who users.
 	s.log.Info("console change", zap.String("action", "bundle requested"), zap.String("user", who.Name),
 		zap.String("bundle_id", b.ID), zap.Int("requests", len(b.Requests)), zap.Int("left_out", len(b.LeftOut)))
 	w.Header().Set("Location", "/api/v1/bundles/"+b.ID)
-	return writeJSON(w, http.StatusCreated, s.bundleView(b))
+	out := s.bundleView(b)
+	asked := map[string]bool{} // one lock of each class: rights go by patterns
+	for i, req := range b.Requests {
+		if !asked[req.Evidence.Class] {
+			out.Requests[i].Warnings = append(out.Requests[i].Warnings, s.refusalNow(ctx, req)...)
+		}
+		asked[req.Evidence.Class] = true
+	}
+	return writeJSON(w, http.StatusCreated, out)
 }
 
 // oneBundle answers GET /api/v1/bundles/{id}.

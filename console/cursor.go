@@ -54,7 +54,7 @@ func encodeCursor(v any) string {
 	return base64.RawURLEncoding.EncodeToString(raw)
 }
 
-// cursor reads the parameter cursor; false if there is none, or if it is none that
+// cursor reads the parameter cursor; false if there is none, or if it is not one that
 // this list gave.
 func (q *query) cursor(into any) bool {
 	text := q.text("cursor")

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"net/http"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/locksteward/locksteward"
@@ -13,10 +14,10 @@ import (
 
 // listFindings answers GET /api/v1/findings, the worst first.
 func (s *Server) listFindings(w http.ResponseWriter, r *http.Request, _ users.User) error {
-	q := parseQuery(r, "target", "class", "rule", "severity", "status", "lang", "limit", "cursor")
+	q := parseQuery(r, "target", "class", "rule", "severity", "status", "q", "lang", "limit", "cursor")
 	severity := q.oneOf("severity", "critical", "warning", "info")
 	status := q.oneOf("status", "firing", "pending")
-	lang, limit := q.lang(), q.limit()
+	lang, limit, text := q.lang(), q.limit(), strings.ToLower(q.text("q"))
 	var after findingCursor
 	more := q.cursor(&after)
 	if err := q.err(); err != nil {
@@ -24,7 +25,8 @@ func (s *Server) listFindings(w http.ResponseWriter, r *http.Request, _ users.Us
 	}
 	findings := slices.DeleteFunc(s.deps.Findings.Findings(), func(f locksteward.Finding) bool {
 		return differs(q.text("target"), f.Target) || differs(q.text("class"), f.Class) || differs(q.text("rule"), f.Rule) ||
-			differs(severity, f.Severity.String()) || differs(status, string(f.Status))
+			differs(severity, f.Severity.String()) || differs(status, string(f.Status)) ||
+			!strings.Contains(strings.ToLower(f.Key), text)
 	})
 	sortFindings(findings)
 	out := api.FindingList{Total: len(findings)}

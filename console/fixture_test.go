@@ -57,7 +57,8 @@ type world struct {
 	bundles    []BundleInput
 	pause      api.ReleasePause
 	hushed     hushed
-	partly     error // beside a bundle that was decided on
+	partly     error  // beside a bundle that was decided on
+	refusal    string // of previews
 	// trails and imports are what was asked of the audit trail.
 	trails    []AuditQuery
 	imports   []api.AuditImport
@@ -344,8 +345,11 @@ func (w *world) DryRun(ctx context.Context, actor Actor, in ReleaseInput) (api.P
 
 func (w *world) Preview(ctx context.Context, id string) (api.Preview, error) {
 	r, err := w.Get(ctx, id)
+	if w.refusal != "" { // of a request that is not kept, too
+		err = nil
+	}
 	return api.Preview{
-		Request: api.NewRequest(r), Found: true, Differences: []string{"expiry"}, Warnings: []string{}, Keys: []string{}, Args: []string{},
+		Request: api.NewRequest(r), Found: true, Differences: []string{"expiry"}, Refusal: w.refusal, Warnings: []string{}, Keys: []string{}, Args: []string{},
 	}, err
 }
 

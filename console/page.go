@@ -112,7 +112,7 @@ var (
 		{Path: "/classes", Name: "Classes", What: "families of locks"},
 		{Path: "/rules", Name: "Rules", What: "what is looked for"},
 		{Path: "/silences", Name: "Silences", What: "muted notifications"},
-		{Path: "/notifications", Name: "Notifications", What: "who was told, and what failed"},
+		{Path: "/notifications", Name: "Notifications", What: "who was notified, and what failed"},
 		{Path: releasePausePath, Name: "Release pause", What: "stop releases for a while"},
 	}
 )

@@ -257,14 +257,31 @@ func (d *drawing) describe(data *graphData, locks []string) {
 		for _, e := range d.holds[id] {
 			one.Holder, one.Since = d.name(e.From), e.Since
 		}
-		for _, e := range d.waits[id] {
-			if len(one.Waiters) < 3 {
-				one.Waiters = append(one.Waiters, d.name(e.From))
-			}
-		}
-		one.More = l.Waiters - len(one.Waiters)
+		one.Waiters, one.More = d.waiters(id, l.Waiters)
 		data.Waits = append(data.Waits, one)
 	}
+}
+
+// waiters names up to three who wait for a lock, with the number of their sessions, and
+// returns how many of all are not among them.
+func (d *drawing) waiters(id string, all int) (names []string, more int) {
+	sessions := map[string]int{}
+	for _, e := range d.waits[id] {
+		name := d.name(e.From)
+		if sessions[name] == 0 && len(names) == 3 {
+			continue
+		}
+		if sessions[name]++; sessions[name] == 1 {
+			names = append(names, name)
+		}
+		all--
+	}
+	for i, name := range names {
+		if n := sessions[name]; n > 1 {
+			names[i] = fmt.Sprintf("%s (%d sessions)", name, n)
+		}
+	}
+	return names, all
 }
 
 func (d *drawing) name(id string) string { return sessionName(d.nodes[id].Session) }

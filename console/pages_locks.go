@@ -105,7 +105,7 @@ func lockTableOf(rows []lockRow) lockTable {
 	return out
 }
 
-// notKnown is a fact that nobody told.
+// notKnown is a fact that no library wrote.
 const notKnown = "not known"
 
 func lockRows(list []LockRow, manyTargets bool) []lockRow {

@@ -124,7 +124,19 @@ func (s *Server) createRequest(w http.ResponseWriter, r *http.Request, who users
 	}
 	s.changed("release requested", who, req)
 	w.Header().Set("Location", "/api/v1/requests/"+req.ID)
-	return writeJSON(w, http.StatusCreated, s.requestView(req))
+	out := s.requestView(req)
+	out.Warnings = append(out.Warnings, s.refusalNow(ctx, req)...)
+	return writeJSON(w, http.StatusCreated, out)
+}
+
+// refusalNow warns who made a request that it could not be executed as the store and its rights are now. What cannot be
+// found out is no warning.
+func (s *Server) refusalNow(ctx context.Context, r locksteward.Request) []string {
+	preview, err := s.deps.Releases.Preview(ctx, r.ID)
+	if err != nil || preview.Refusal == "" {
+		return nil
+	}
+	return []string{"the release would fail: " + preview.Refusal}
 }
 
 // dryRun answers POST /api/v1/requests/preview.

@@ -9,7 +9,7 @@ import (
 // maxCredentials bounds how many certificates have a series: those that end first.
 const maxCredentials = 100
 
-// Credential is a certificate, an authority or a password that stands in a file, or
+// Credential is a certificate, an authority or a password in a file, or
 // the certificate that a server shows.
 type Credential struct {
 	// Use says what for: redis, release, alert, heartbeat, audit, store, console

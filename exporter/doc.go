@@ -11,7 +11,7 @@
 //   - A scrape calls neither Redis nor the database and does no work that grows
 //     with the number of locks: gauges are kept up to date lock by lock, and a scrape
 //     publishes as many series as there are at most.
-//   - Every metric stands in one table, [Metrics]; docs/metrics.md is checked
+//   - Every metric is in one table, [Metrics]; docs/metrics.md is checked
 //     against it.
 //   - What is not known is absent, never 0: a target that is away has no lock
 //     gauges, a class without locks has none either, a class whose holders do not
@@ -23,7 +23,7 @@
 //     not configured is summed up in the class "_other".
 //   - No label carries a token or a value read from Redis, and none a key unless
 //     Config.TopLocks asks for it: then at most that many, escaped and cut.
-//     The trace of an acquire stands in exemplars if it is one by its form.
+//     The trace of an acquire is in exemplars if it is one by its form.
 //   - What is gone from the configuration or does not fire any more is gone from the
 //     next scrape.
 //

@@ -315,7 +315,7 @@ var table = [metricCount]Metric{
 	},
 	storeNeedsRepair: {
 		"locksteward_store_needs_repair", Gauge,
-		"Whether an fsync of the SQLite store failed since the agent began (1): nothing is written until locksteward store repair was run.",
+		"Whether an fsync of the SQLite store failed since the agent began (1): nothing is written until locksteward store backup --in-place was run.",
 		nil,
 	},
 	storeErrors: {

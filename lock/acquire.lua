@@ -5,7 +5,7 @@
 -- ARGV:    1 value of the lock · 2 acquisition id · 3 TTL in ms · 4 TTL of the metadata in ms
 --          5 metadata: a JSON object without its opening brace, its first member is "id"
 --          6 "<arrival> <nonce> <session> <instance>" of a waiter, empty for who does not wait: arrival in µs, as the queue
---            told it before, or 0; nonce of this attempt, if a release may hand the lock over, else -; - for no session
+--            returned it before, or 0; nonce of this attempt, if a release may hand the lock over, else -; - for no session
 -- Returns: fence        taken now
 --          {2, fence}   taken before, by this very request or for it, and prolonged
 --          {0, PTTL, rank, arrival, metadata}  held by another; its metadata, if it has any

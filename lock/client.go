@@ -167,7 +167,7 @@ func (c *Client) Close() error {
 	c.cancel(ErrClosed)
 	c.wg.Wait()
 	if begun && len(held) == 0 {
-		c.farewell()
+		c.deleteHeartbeat()
 	}
 	return c.db.Close()
 }
@@ -282,9 +282,9 @@ func (c *Client) beaten(sent instant) {
 	}
 }
 
-// farewell deletes the heartbeat of a process that holds no lock, so that nobody waits for it to come back. What
+// deleteHeartbeat deletes the heartbeat of a process that holds no lock, so that nobody waits for it to come back. What
 // goes wrong is left to the key's TTL.
-func (c *Client) farewell() {
+func (c *Client) deleteHeartbeat() {
 	ctx, cancel := context.WithTimeout(context.Background(), min(c.opts.Timeout, time.Second))
 	defer cancel()
 	if err := c.db.Delete(ctx, c.channel()); err != nil {

@@ -24,7 +24,7 @@ func (h *Handle) Context() context.Context { return &h.ctx }
 
 // Fence is greater than that of any earlier hold of the lock (see the package comment for the exception). Hand it
 // to what you write to, and let that refuse any smaller one (package fenced): nothing else stops a holder that does
-// not look. 0 means that there is none, which only a Redlock client says.
+// not look. 0 means no fence; only a Redlock client returns it.
 func (h *Handle) Fence() int64 { return h.hold.fence }
 
 // Key is the lock's name.

@@ -101,7 +101,7 @@ func (h *hold) insist(ctx context.Context, how way, ttl func() time.Duration) er
 	}
 }
 
-// rest is the pause after the n-th attempt in a row. Who waits is told when the lease is over, not later.
+// rest is the pause after the n-th attempt in a row. The caller learns that the lease is over when it is, not later.
 func (h *hold) rest(n int, how way) time.Duration {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -17,7 +17,7 @@ const (
 	reviewPace = 25 * time.Millisecond
 )
 
-// review looks at all locks that are held, in the background: the connection on which the process is told of things
+// review looks at all locks that are held, in the background: the connection for messages to the process
 // was made anew, so that the server may have been restarted without its data, or another one has taken over. What
 // is asked for while one is under way is one more after it.
 func (c *Client) review() {
@@ -35,7 +35,7 @@ func (c *Client) review() {
 }
 
 // compare reads the values of some locks in one round trip, and ends the holds whose lock is gone or another's.
-// Nothing is renewed, so that it serves leases that are not, and nothing is told of what fails: renewals do that.
+// Nothing is renewed, so that it serves leases that are not, and failures are not reported: renewals report them.
 // Returned are those without an answer.
 func (c *Client) compare(ctx context.Context, some []*hold) (silent []*hold) {
 	ctx = transport.WithDeadline(ctx, time.Now().Add(c.opts.Timeout))

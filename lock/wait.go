@@ -121,7 +121,7 @@ func (c *Client) stale(r *request) bool {
 }
 
 // resign takes a waiter out of the queue that gave up with err, before it says so: who says that another has the
-// lock must not be handed it afterwards. If that cannot be told, nor can who has it. A waiter that failed otherwise
+// lock must not be handed it afterwards. If it is not known whether it left, it is not known who has the lock either. A waiter that failed otherwise
 // leaves in the background.
 func (c *Client) resign(ctx context.Context, r *request, err error) error {
 	leave := func(ctx context.Context, timeout time.Duration) error {

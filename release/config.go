@@ -96,7 +96,7 @@ func (c Config) Validate() error {
 	// resolved well before.
 	within("approval_ttl", c.ApprovalTTL, 10*time.Second, 24*time.Hour)
 	within("execute_timeout", c.ExecuteTimeout, time.Second, time.Minute)
-	if c.RequestTTL > 0 { // else its default, which is made of it, is none either
+	if c.RequestTTL > 0 { // else its default, which is computed from it, is invalid, too
 		within("remind_before", c.RemindBefore, 0, 24*time.Hour)
 	}
 	if c.UndoWindow > 0 {

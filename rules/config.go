@@ -32,7 +32,7 @@ type RuleConfig struct {
 
 	// When makes a rule of one's own: a CEL expression over one lock that says
 	// when the rule fires (docs/expressions.md). Rule is then custom/NAME, and
-	// stands in one entry alone. The default severity is warning.
+	// is in one entry only. The default severity is warning.
 	When string `yaml:"when"`
 	// Summary is the finding's sentence in place of the rule's id, Remedy what to
 	// do; both for a rule of one's own alone.

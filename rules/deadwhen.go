@@ -154,7 +154,7 @@ func (x explanation) deadWhen() []Verdict {
 		v := Verdict{Rule: "dead_when", Result: Clear, Reason: "does not hold: " + program.Source()}
 		switch holds, err := program.Eval(&f); {
 		case l.Kind == locksteward.KindCandidate:
-			v.Result, v.Reason = NotApplicable, "the key is only a candidate"
+			v.Result, v.Reason = NotApplicable, "the key only looks like a lock, by its name (a candidate)"
 		case hidesTurnover(l):
 			v.Result, v.Reason = NotApplicable, "a constant token hides turnover: no verdict of death rests on it"
 		case paused:

@@ -31,7 +31,7 @@ type explanation struct {
 func (x explanation) explain(r Rule) []Verdict {
 	d, l, c := r.Doc(), x.lock, x.plan.class
 	if l.Kind == locksteward.KindCandidate {
-		return []Verdict{{Rule: d.Name, Result: NotApplicable, Reason: "the key is only a candidate: no rule judges it"}}
+		return []Verdict{{Rule: d.Name, Result: NotApplicable, Reason: "the key only looks like a lock, by its name (a candidate): no rule judges it"}}
 	}
 	set := x.e.policy.setting(d.Name, c.Name)
 	if set.off {

@@ -148,7 +148,7 @@ func proofLine(s *locksteward.MissingHeartbeat) locksteward.Message {
 	if s.Successor != nil {
 		return message("holder/dead.proof-successor", processName(s.Successor), s.Successor.Started, locksteward.DisplayKey(s.Instance.Slot))
 	}
-	return message("holder/dead.proof-farewell")
+	return message("holder/dead.proof-ended")
 }
 
 func dead(in Input, s *locksteward.MissingHeartbeat, proof locksteward.Proof) Verdict {

@@ -160,7 +160,7 @@ func (set *Redlock) covers(l *locksteward.Lock) bool {
 	return len(set.Classes) == 0 || slices.Contains(set.Classes, l.Class)
 }
 
-// quorum says where a lock is held; nil if it is none of a Redlock, or the same
+// quorum says where a lock is held; nil if it is not of a Redlock, or the same
 // hold is judged on another target: the first in the order of the configuration
 // that has it.
 func (r *redlocks) quorum(target string, l *locksteward.Lock) *Quorum {

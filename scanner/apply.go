@@ -15,7 +15,7 @@ type reading struct {
 	key  string
 	lock *lockState // nil: there is no lock
 	at   int64      // server time, µs
-	// gone says that there is no such key; else it holds a lock, or something that is none.
+	// gone says that there is no such key; else it holds a lock, or something that is not a lock.
 	gone bool
 }
 

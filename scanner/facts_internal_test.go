@@ -302,7 +302,7 @@ func TestConnectedIsNotSilent(t *testing.T) {
 		lasts     time.Duration
 		deleted   bool
 	}{
-		{time.Second, 0, 1, 0, true}, // a farewell
+		{time.Second, 0, 1, 0, true}, // deleted by the process
 		{11 * time.Second, 0, 2, 10 * time.Second, true},
 		{21 * time.Second, 1, 3, 20 * time.Second, false}, // somebody else deleted it
 		{31 * time.Second, 0, 1, 0, false},
@@ -323,7 +323,7 @@ func TestConnectedIsNotSilent(t *testing.T) {
 
 // A heartbeat that goes more than a second before its time was deleted, unless
 // something happened to the server.
-func TestFarewell(t *testing.T) {
+func TestDeletedHeartbeat(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		gone   time.Duration
@@ -349,7 +349,7 @@ func TestFarewell(t *testing.T) {
 	}
 	ps := processes{}
 	if got := ps.silent([]string{"never seen"}, hear(0)); got[0].Deleted {
-		t.Error("the farewell of a process that was never seen")
+		t.Error("the orderly end of a process that was never seen")
 	}
 }
 

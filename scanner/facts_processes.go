@@ -15,10 +15,9 @@ const (
 	maxProcesses  = 20_000
 )
 
-// farewellSlack is by how much a heartbeat must have gone before its time to
-// count as deleted: between the reads of its TTL and of the time lies a round
-// trip.
-const farewellSlack = time.Second
+// deletedSlack is how long before its expiry a heartbeat must be gone to count as
+// deleted: a round trip lies between the reads of its TTL and of the time.
+const deletedSlack = time.Second
 
 // processes are what is known of the processes that use the lock library, by
 // id.
@@ -137,14 +136,14 @@ func (p *process) missed(h heartbeats, broken bool) {
 		// It had time left by its own TTL when it was seen last, and nothing
 		// happened to the server since.
 		left := p.instance.Beat.Add(record.HeartbeatTTL).Sub(h.at)
-		p.deleted = !broken && !p.instance.Beat.IsZero() && left > farewellSlack
+		p.deleted = !broken && !p.instance.Beat.IsZero() && left > deletedSlack
 	}
 	p.missing.more(h)
 }
 
 // proofOf takes in who listens for the process, and returns the row that its silence
 // is. One that is connected lives, even if its heartbeat was deleted: it writes another,
-// which may be gone again at the next look. And a process says farewell when its
+// which may be gone again at the next look. And a process deletes its heartbeat when its
 // connections are closed.
 func (p *process) proofOf(h heartbeats, listeners int) *row {
 	if listeners != 0 {

@@ -239,7 +239,7 @@ func TestKilledHolder(t *testing.T) {
 
 // A client that closes without locks deletes its heartbeat; one that closes with
 // locks leaves it.
-func TestFarewellIsSeen(t *testing.T) {
+func TestDeletedHeartbeatIsSeen(t *testing.T) {
 	t.Parallel()
 	srv := testredis.Start(t)
 	c := srv.Client(t)
@@ -263,7 +263,7 @@ func TestFarewellIsSeen(t *testing.T) {
 		must(t, c.Restore(ctx, key, time.Hour, dump).Err())
 	}
 	if q := silenceOf(t, sweep(t, s), client.Instance()); !q.Deleted || q.Listeners != 0 {
-		t.Errorf("after a farewell: %+v", q)
+		t.Errorf("after a deleted heartbeat: %+v", q)
 	}
 
 	// A client that closes with a lock.

@@ -49,7 +49,7 @@ func endingOf(e *entry, target locksteward.Target, at time.Time, lost *lockstewa
 	case e.claim != nil && at.Sub(fromMicros(e.lastSeen)) < record.Grace && !taken:
 		// Metadata outlives a lock that expires: it went with the lock, so the
 		// holder released it.
-		end.How = locksteward.EndedReleased
+		end.How, end.ByHolder = locksteward.EndedReleased, true
 	case e.ranOut(micros(at)):
 		end.How = locksteward.EndedExpired
 	case taken:

@@ -136,7 +136,7 @@ func (s *Scanner) join(l *lockState, p *source.Part, alive map[string]*lockstewa
 	}
 }
 
-// lastInstance stands for a heartbeat that could not be read: what was known of
+// lastInstance replaces a heartbeat that could not be read: what was known of
 // it last, or that there may be one. "Not known" must not pass for "gone".
 // t.mu is held.
 func (t *Table) lastInstance(key, id string) *locksteward.Instance {

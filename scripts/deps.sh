@@ -39,7 +39,7 @@ pythons=${DEPS_PYTHONS:-'/usr/bin/python3 python3'}
 
 have_python() {
 	for python in $pythons; do
-		if "$python" -c 'import redis.asyncio, dogpile.cache, rq' >/dev/null 2>&1; then return 0; fi
+		if "$python" -c 'import redis.asyncio, dogpile.cache, rq, tooz, psycopg2' >/dev/null 2>&1; then return 0; fi
 	done
 	return 1
 }
@@ -103,7 +103,7 @@ apt_packages() {
 	alertmanager) echo prometheus-alertmanager ;;
 	chromium) echo chromium ;;
 	cc) echo gcc libc6-dev ;;
-	python) echo python3 python3-redis python3-dogpile.cache python3-rq ;;
+	python) echo python3 python3-redis python3-dogpile.cache python3-rq python3-tooz python3-psycopg2 ;;
 	zookeeper) echo zookeeper python3-kazoo libcurator-recipes-java ;;
 	etcd) echo etcd-server etcd-client python3-etcd3 ;;
 	java) echo default-jdk-headless ;;

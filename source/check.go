@@ -21,3 +21,13 @@ type Check struct {
 	Found string `json:"found"`
 	Todo  string `json:"todo"`
 }
+
+// CheckOK returns a check of a target as a whole that found it as it should be.
+func CheckOK(name, found string) Check {
+	return Check{Name: name, Status: StatusOK, Nodes: []string{}, Found: found}
+}
+
+// CheckFailed returns a check of a target as a whole that found something to do.
+func CheckFailed(name, found, todo string) Check {
+	return Check{Name: name, Status: StatusFail, Nodes: []string{}, Found: found, Todo: todo}
+}

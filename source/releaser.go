@@ -59,6 +59,10 @@ type Preview struct {
 	// Refusal is why the lock cannot be released safely in its current state; nil if it
 	// can. It wraps locksteward.ErrRefused.
 	Refusal error
+	// MissingRights says that the store would refuse the release to the releaser's user, as
+	// half a sentence that names the user; "" if it would not, or that is not known. Where the
+	// user may not even read the lock, nothing else of the preview is known.
+	MissingRights string
 	// AlsoEnds are the names of other locks that the release ends with this one: those of the
 	// same session.
 	AlsoEnds []string

@@ -30,9 +30,9 @@ type Config struct {
 	KeepRequests time.Duration `yaml:"keep_requests"`
 	// KeepAudit is how long audit entries are kept. 0 is for ever.
 	KeepAudit time.Duration `yaml:"keep_audit"`
-	// AuditKeyFile is the Ed25519 key that signs checkpoints of the audit trail, as
-	// `locksteward audit keygen` writes it. If it is empty, a key is created beside the
-	// SQLite file, and with PostgreSQL nothing is signed.
+	// AuditKeyFile is the Ed25519 key that signs checkpoints of the audit trail, as PEM
+	// (PKCS #8). If it is empty, a key is created beside the SQLite file, and with
+	// PostgreSQL nothing is signed.
 	AuditKeyFile string `yaml:"audit_key_file"`
 }
 

@@ -97,7 +97,7 @@ func removeMarker(path string) error {
 
 // repairHint says what to do about a file that needs repair.
 func repairHint(path string) string {
-	return fmt.Sprintf("stop the agent, check the disk, and run 'locksteward store repair --store sqlite:%s', or restore the last backup and remove %q (docs/store.md)",
+	return fmt.Sprintf("stop the agent, check the disk, and run 'locksteward store backup --in-place --store sqlite:%s', or restore the last backup and remove %q (docs/store.md)",
 		path, path+markerSuffix)
 }
 

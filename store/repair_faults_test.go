@@ -99,11 +99,11 @@ func TestFailedFsyncStopsTheStore(t *testing.T) {
 	for range 2 {
 		err := s.AppendEntries(t.Context(), locksteward.Entry{Action: "test", Subject: "after"})
 		if !errors.Is(err, store.ErrNeedsRepair) || errors.Is(err, store.ErrUnsure) ||
-			!strings.Contains(err.Error(), "the disk did not confirm an earlier write") || !strings.Contains(err.Error(), "locksteward store repair --store "+dsn) {
+			!strings.Contains(err.Error(), "the disk did not confirm an earlier write") || !strings.Contains(err.Error(), "locksteward store backup --in-place --store "+dsn) {
 			t.Errorf("a write after it: %v", err)
 		}
 	}
-	if h := s.Health(); h.Errors["unsynced"] != 1 || !strings.Contains(h.NeedsRepair, "locksteward store repair --store "+dsn) || strings.Contains(h.NeedsRepair, "\n") {
+	if h := s.Health(); h.Errors["unsynced"] != 1 || !strings.Contains(h.NeedsRepair, "locksteward store backup --in-place --store "+dsn) || strings.Contains(h.NeedsRepair, "\n") {
 		t.Errorf("%+v", h)
 	}
 	verified(t, s, 20)
@@ -115,7 +115,7 @@ func TestFailedFsyncStopsTheStore(t *testing.T) {
 	for range 2 {
 		_, err := store.Open(t.Context(), dsn)
 		if !errors.Is(err, store.ErrNeedsRepair) || !strings.Contains(err.Error(), path+".needs-repair") ||
-			!strings.Contains(err.Error(), "locksteward store repair --store "+dsn) || !strings.Contains(err.Error(), "restore the last backup") {
+			!strings.Contains(err.Error(), "locksteward store backup --in-place --store "+dsn) || !strings.Contains(err.Error(), "restore the last backup") {
 			t.Fatalf("a later start: %v", err)
 		}
 	}

@@ -11,7 +11,7 @@ import (
 // rueidisVariant returns rueidislock on one server, set up as its documentation
 // says for that. It renews every third of the lease, as this library does, and
 // a slow reply (TryNextAfter) is no reason to give up: there is no next key, and
-// whoever waits for its own timed-out one is woken by nobody.
+// a waiter for its own timed-out one is never woken.
 func rueidisVariant(in sections) variant {
 	about := "`KeyMajority: 1, NoLoopTracking: true`, `ExtendInterval` a third of the lease"
 	return variant{name: rueidisName, about: about, in: in, sends: []string{"evalsha", "eval"}, open: func(t target) (locker, error) {

@@ -47,6 +47,9 @@ func (f *agentFlags) client() (*apiclient.Client, error) {
 		if token, err = config.ReadSecret(f.tokenFile); err != nil {
 			return nil, usagef("--token-file: %w", err)
 		}
+		if token == "" {
+			return nil, usagef("--token-file: the first line of %q is empty, write your API token there: 'locksteward users add' prints it once", f.tokenFile)
+		}
 	}
 	files := credfile.Files{
 		CA: cmp.Or(f.ca, os.Getenv(caEnv)), Cert: cmp.Or(f.cert, os.Getenv(certEnv)), Key: cmp.Or(f.key, os.Getenv(keyEnv)),

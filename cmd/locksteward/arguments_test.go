@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -13,9 +14,15 @@ import (
 func TestArgumentsAreNamed(t *testing.T) {
 	t.Parallel()
 	for line, want := range map[string]string{
-		"forks --agent http://127.0.0.1:1":         `unknown command "forks" for "locksteward"; see 'locksteward --help'`,
+		"spoons --agent http://127.0.0.1:1":        `unknown command "spoons" for "locksteward"; see 'locksteward --help'`,
+		"scna --agent http://127.0.0.1:1":          `unknown command "scna" for "locksteward"; did you mean "scan"?`,
+		"release aprove r-1":                       `unknown command "aprove" for "locksteward release"; did you mean "approve"?`,
 		"users frob --x":                           `unknown command "frob" for "locksteward users"; see 'locksteward users --help'`,
 		"users http://a:b@c --x":                   "an argument is a URL with a password",
+		"users http://a:b@c":                       "an argument is a URL with a password",
+		"status http://a:b@c":                      "an argument is a URL with a password",
+		"audit verify --export x --store y":        "--export and --store exclude each other; see 'locksteward audit verify --help'",
+		"status please":                            `got "please", takes no arguments; see 'locksteward status --help'`,
 		"release approve --reason x":               "ID is missing; see 'locksteward release approve --help'",
 		"release request --reason x":               "KEY is missing",
 		"users add --role viewer":                  "NAME is missing",
@@ -26,6 +33,26 @@ func TestArgumentsAreNamed(t *testing.T) {
 		var stdout, stderr strings.Builder
 		if code := run(t.Context(), strings.Fields(line), &stdout, &stderr); code != 2 || !strings.Contains(stderr.String(), want) {
 			t.Errorf("%s: code %d, %q, want %q", line, code, stderr.String(), want)
+		}
+	}
+}
+
+// A command that is gone leads to what replaced it, also with the flags that it had.
+func TestFormerCommandsNameTheirSuccessors(t *testing.T) {
+	t.Parallel()
+	for old, now := range formerCommands {
+		if args, ok := strings.CutPrefix(now, "locksteward "); ok {
+			if err := namesCommand(strings.Fields(args)); err != nil {
+				t.Errorf("%s: %v", now, err)
+			}
+		}
+		for _, line := range []string{old, old + " x", old + " x --reason y"} {
+			var stdout, stderr strings.Builder
+			words := strings.Fields(old)
+			want := fmt.Sprintf("unknown command %q for ", words[len(words)-1])
+			if code := run(t.Context(), strings.Fields(line), &stdout, &stderr); code != 2 || !strings.Contains(stderr.String(), want) || !strings.Contains(stderr.String(), "; write '"+now+"'") {
+				t.Errorf("%s: code %d, %q, want %q", line, code, stderr.String(), now)
+			}
 		}
 	}
 }

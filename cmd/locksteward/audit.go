@@ -3,25 +3,31 @@ package main
 import (
 	"context"
 	"fmt"
-	"io"
 	"net/url"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/locksteward/locksteward"
-	"github.com/locksteward/locksteward/api"
 	"github.com/locksteward/locksteward/internal/apiclient"
 	"github.com/locksteward/locksteward/internal/audit"
 	"github.com/locksteward/locksteward/store"
 )
 
 func auditCommand(p *program) *cobra.Command {
-	return group("audit", "List, verify, export and sign the audit trail",
-		auditListCommand(p), auditVerifyCommand(p), auditExportCommand(p), auditImportCommand(p),
-		auditCheckpointCommand(p), auditStatusCommand(p), auditKeygenCommand(p))
+	c := group("audit", "List, verify, export and sign the audit trail",
+		auditListCommand(p), auditVerifyCommand(p), auditExportCommand(p), auditImportCommand(p), auditCheckpointCommand(p))
+	c.Long = `The audit trail holds what people and the agent did. 'locksteward status' shows its
+state. Checkpoints of it are signed with an Ed25519 key (PEM, PKCS #8, mode 0600), which
+store.audit_key_file names, or which the agent makes beside an SQLite file:
+
+  umask 077
+  openssl genpkey -algorithm ed25519 -out audit.pem
+  openssl pkey -in audit.pem -pubout > audit.pub
+
+Whoever verifies needs the public key. Keep it where the agent's machine cannot write.`
+	return c
 }
 
 // storeFlags say which store to read itself; without them an agent is asked.
@@ -162,55 +168,4 @@ func parseMoment(flag, text string) (time.Time, error) {
 		return time.Time{}, usagef("--%s: got %q, write how long ago, such as 24h, or a time such as 2026-03-01T12:00:00Z", flag, text)
 	}
 	return t, nil
-}
-
-func auditStatusCommand(p *program) *cobra.Command {
-	var (
-		agent  agentFlags
-		output outputFlag
-	)
-	c := &cobra.Command{
-		Use:   "status",
-		Short: "Show the state of the trail, its signing key, and how far its receivers have read",
-		Args:  cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			client, err := agent.client()
-			if err != nil {
-				return err
-			}
-			s, err := client.AuditStatus(cmd.Context())
-			if err != nil {
-				return err
-			}
-			if output.data() {
-				return output.encode(p.stdout, s)
-			}
-			return writeAuditStatus(p.stdout, s)
-		},
-	}
-	agent.register(c)
-	output.register(c)
-	return c
-}
-
-func writeAuditStatus(w io.Writer, s api.AuditStatus) error {
-	fmt.Fprintf(w, "%d entries, %d to %d\n", s.Entries, s.Base.Seq+1, s.Head.Seq)
-	if s.KeyID != "" {
-		fmt.Fprintf(w, "signed by %s\n", s.KeyID)
-	} else {
-		fmt.Fprintf(w, "not signed: %s\n", oneLine(s.Unsigned))
-	}
-	if s.Checkpoint != nil {
-		fmt.Fprintf(w, "last checkpoint: entry %d, %s\n", s.Checkpoint.Seq, s.Checkpoint.At.UTC().Format(time.RFC3339))
-	}
-	if len(s.Sinks) == 0 {
-		return nil
-	}
-	var rows [][]string
-	for _, k := range s.Sinks {
-		rows = append(rows, []string{
-			oneLine(k.Name), k.Kind, fmt.Sprint(k.Seq), fmt.Sprint(k.Behind), fmt.Sprint(k.Missed), dash(strings.TrimSpace(oneLine(k.Problem))),
-		})
-	}
-	return writeTable(w, []string{"SINK", "KIND", "ENTRY", "BEHIND", "MISSED", "PROBLEM"}, rows)
 }

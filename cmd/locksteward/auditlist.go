@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"slices"
@@ -16,6 +17,7 @@ import (
 
 // auditLines is the object of `audit list --output json`.
 type auditLines struct {
+	key     string      // what the events are of
 	Entries []api.Entry `json:"entries"`
 	// Events are the ends of holds of the lock that were not ours; with --key alone.
 	Events []auditEvent `json:"events,omitempty"`
@@ -42,7 +44,8 @@ func auditListCommand(p *program) *cobra.Command {
 changes of the agent itself.
 
 With --key it also shows how holds of the lock ended that the agent did not release:
-released by the holder, expired, deleted. These are history, not audit entries: they
+released by the holder, expired, deleted by somebody else. Only locks with metadata
+show who ended them; of others it says that they were released or deleted. These are history, not audit entries: they
 cover locks of configured classes, and are kept for 30 days.`,
 		Example: `  locksteward audit list --since 24h
   locksteward audit list --key lock:order:42
@@ -93,7 +96,7 @@ func listAudit(ctx context.Context, client *apiclient.Client, q apiclient.AuditQ
 	}
 	// The same moment for every page.
 	q.Since, q.Until = apiclient.AuditTime(since), apiclient.AuditTime(until)
-	var out auditLines
+	out := auditLines{key: q.Key}
 	out.Entries, err = paginate(q.Limit, auditPage, func(n int) ([]api.Entry, bool, error) {
 		q.Limit = n
 		page, err := client.AuditEntries(ctx, q)
@@ -145,9 +148,40 @@ func foreignEnds(ctx context.Context, client *apiclient.Client, target, key stri
 	return out, nil
 }
 
-// endWords say how a hold ended.
-var endWords = map[string]string{
-	"released": "ended before its expiry", "expired": "ran out", "deleted": "deleted by somebody else", "gone": "ended, cause unknown",
+// endWords returns the word for the end of a hold, and what is known of who ended it.
+func endWords(e api.LockEvent) (action, outcome string) {
+	switch {
+	case e.Kind == api.EventReleased && e.ByHolder:
+		return "lock.released", "by its holder"
+	case e.Kind == api.EventReleased:
+		return "lock.ended", "released or deleted, not known by whom"
+	case e.Kind == api.EventExpired:
+		return "lock.expired", "ran out"
+	case e.Kind == api.EventDeleted:
+		return "lock.deleted", "deleted by somebody else"
+	default:
+		return "lock.ended", "not known how"
+	}
+}
+
+// reasonOf is the reason that a person gave, else the sentence on the outcome.
+func reasonOf(e api.Entry) string {
+	if e.Reason != "" {
+		return e.Reason
+	}
+	var detail struct {
+		Sentence string `json:"sentence"`
+	}
+	_ = json.Unmarshal(e.Detail, &detail) // each action has facts of its own
+	return detail.Sentence
+}
+
+// outcomeWord is the outcome of an entry for people.
+func outcomeWord(outcome string) string {
+	if outcome == "intent" { // written before the act; the entry after it has its outcome
+		return "started"
+	}
+	return outcome
 }
 
 func writeAudit(w io.Writer, list auditLines) error {
@@ -167,7 +201,7 @@ func writeAudit(w io.Writer, list auditLines) error {
 		}
 		rows = append(rows, row{e.At, []string{
 			fmt.Sprint(e.Seq), e.At.UTC().Format(time.RFC3339), dash(oneLine(e.Actor)), dash(oneLine(e.Action)), dash(oneLine(e.Target)), dash(key),
-			dash(oneLine(e.Subject)), dash(oneLine(e.Outcome)), dash(oneLine(e.Reason)),
+			dash(oneLine(e.Subject)), dash(oneLine(outcomeWord(e.Outcome))), dash(oneLine(reasonOf(e))),
 		}})
 	}
 	for _, e := range list.Events {
@@ -175,8 +209,9 @@ func writeAudit(w io.Writer, list auditLines) error {
 		if e.HeldIsMinimum {
 			held = "held for at least " + span(time.Duration(e.HeldMs)*time.Millisecond)
 		}
+		action, outcome := endWords(e.LockEvent)
 		rows = append(rows, row{e.At, []string{
-			"-", e.At.UTC().Format(time.RFC3339), "-", "lock." + e.Kind, oneLine(e.Target), "-", "-", endWords[e.Kind], held,
+			"-", e.At.UTC().Format(time.RFC3339), "-", action, oneLine(e.Target), locksteward.DisplayKey(list.key), "-", outcome, held,
 		}})
 	}
 	slices.SortStableFunc(rows, func(a, b row) int { return b.at.Compare(a.at) })

@@ -28,10 +28,7 @@ connections and no DNS queries.`,
 		Args:              cobra.MaximumNArgs(1),
 		ValidArgsFunction: yamlFiles,
 		RunE: func(_ *cobra.Command, args []string) error {
-			file := defaultConfigFile
-			if len(args) == 1 {
-				file = args[0]
-			}
+			file := configArg(args)
 			c, err := checkConfig(file)
 			if err != nil {
 				return err
@@ -49,22 +46,28 @@ connections and no DNS queries.`,
 		},
 	}
 	var (
-		output  = outputFlag{list: true}
-		changed bool
+		output           = outputFlag{list: true}
+		changed, example bool
 	)
 	show := &cobra.Command{
 		Use:   "show [FILE]",
-		Short: "Show the values that are used, and where each comes from",
+		Short: "Show the values that are used and where each comes from, or an example",
 		Long: `Show reads a configuration (default ` + defaultConfigFile + `) as 'run' does, and lists each key
 with the value that is used and where it comes from: a line of a file, an environment
-variable, or the default. Secrets are masked.`,
+variable, or the default. Secrets are masked.
+
+With --example it prints a configuration with every key at its default instead.`,
 		Args:              cobra.MaximumNArgs(1),
 		ValidArgsFunction: yamlFiles,
 		RunE: func(_ *cobra.Command, args []string) error {
-			file := defaultConfigFile
-			if len(args) == 1 {
-				file = args[0]
+			if example {
+				if len(args) == 1 {
+					return usagef("--example takes no FILE")
+				}
+				_, err := io.WriteString(p.stdout, locksteward.ExampleConfig)
+				return err
 			}
+			file := configArg(args)
 			settings, err := readConfig(file, config.Settings)
 			if err != nil {
 				return err
@@ -87,16 +90,19 @@ variable, or the default. Secrets are masked.`,
 	}
 	output.register(show)
 	show.Flags().BoolVar(&changed, "changed", false, "only keys that a file or the environment sets")
-	example := &cobra.Command{
-		Use:   "example",
-		Short: "Print a configuration with every key at its default",
-		Args:  cobra.NoArgs,
-		RunE: func(*cobra.Command, []string) error {
-			_, err := io.WriteString(p.stdout, locksteward.ExampleConfig)
-			return err
-		},
+	show.Flags().BoolVar(&example, "example", false, "print an example with every key at its default")
+	for _, other := range []string{"changed", "output", "no-headers"} {
+		show.MarkFlagsMutuallyExclusive("example", other)
 	}
-	return group("config", "Check or show a configuration, or print an example", check, show, example)
+	return group("config", "Check or show a configuration, or print an example", check, show)
+}
+
+// configArg returns the configuration that an optional argument names.
+func configArg(args []string) string {
+	if len(args) == 0 {
+		return defaultConfigFile
+	}
+	return args[0]
 }
 
 // loadTargets is loadConfig with the targets that DNS names lead to now. What cannot

@@ -14,7 +14,7 @@ import (
 )
 
 func findingsCommand(p *program) *cobra.Command {
-	return group("findings", "List and accept findings", findingsListCommand(p), findingsAcceptCommand(p))
+	return group("findings", "List findings", findingsListCommand(p))
 }
 
 func findingsListCommand(p *program) *cobra.Command {
@@ -30,6 +30,7 @@ func findingsListCommand(p *program) *cobra.Command {
 			c.Flags().StringVar(&filter.Rule, "rule", "", "only of this rule, such as ttl/none")
 			c.Flags().StringVar(&filter.Severity, "severity", "", "only critical, warning or info")
 			c.Flags().StringVar(&filter.Status, "status", "", "only firing or pending")
+			c.Flags().StringVar(&filter.Text, "search", "", "only on keys that contain this text, in upper or lower case")
 			c.Flags().StringVar(&filter.Lang, "lang", "", "language of findings: en or zh")
 			c.Flags().IntVar(&limit, "limit", 100, "maximum number; 0: all")
 		},
@@ -89,30 +90,4 @@ func writeListed(w io.Writer, findings []api.ListedFinding) error {
 		}
 	}
 	return writeText(w, b.String())
-}
-
-func findingsAcceptCommand(p *program) *cobra.Command {
-	var (
-		in  api.AddSilence
-		end ending
-	)
-	return agentCommand[api.Silence]{
-		use:   "accept FINGERPRINT {--for DURATION | --until TIME} --reason REASON",
-		short: "Accept (mute) one finding for a while",
-		long: `An accepted finding stays in the console and in the metrics. If it still fires at the
-end of that time, it is notified again. 'locksteward silences list' lists accepted
-findings, 'locksteward silences expire' ends one. It needs the role approver or admin.`,
-		example: `  locksteward findings accept 9bfb12c8accf2ecd8c061c725bb91264 --for 72h --reason 'fixed with the next release'`,
-		args:    cobra.ExactArgs(1),
-		reason:  &in.Reason,
-		flags:   end.register,
-		ask: func(ctx context.Context, client *apiclient.Client, args []string) (api.Silence, error) {
-			if err := end.of(&in); err != nil {
-				return api.Silence{}, err
-			}
-			in.Fingerprint = args[0]
-			return client.AddSilence(ctx, in)
-		},
-		show: writeSilence,
-	}.command(p)
 }

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
+	"os"
 	"strings"
 	"syscall"
 	"time"
@@ -19,8 +20,11 @@ import (
 	"github.com/locksteward/locksteward/internal/credfile"
 )
 
-// defaultHealthURL is the metrics listener of an agent beside this program.
+// defaultHealthURL is the metrics listener of an agent beside this program, unless listenEnv names another.
 const defaultHealthURL = "http://127.0.0.1:10121"
+
+// listenEnv is the variable of metrics.listen: an agent and its health check often share their environment.
+const listenEnv = "LOCKSTEWARD_METRICS_LISTEN"
 
 func healthCommand(p *program) *cobra.Command {
 	var (
@@ -35,7 +39,10 @@ func healthCommand(p *program) *cobra.Command {
 		Long: `Health requests /-/healthy, or with --ready /-/ready, from the metrics listener of an
 agent, and exits with 0 if the answer is yes. It is for images without a shell or
 curl. It reads no configuration, so an invalid one does not make a running agent look
-dead.
+dead; without --url it requests the address of ` + listenEnv + `.
+
+An agent is ready when it can answer for what it shows. It stays ready while a target
+is down or being swept for the first time: the output names such targets.
 
 The certificate of a loopback address is only verified with --ca-file; nothing secret
 is sent. A listener that asks for a login counts as running; its readiness cannot be
@@ -46,6 +53,12 @@ certificate.`,
   locksteward health --url https://127.0.0.1:10121 --cert-file me.pem --key-file me.key`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if listen := os.Getenv(listenEnv); listen != "" && !cmd.Flags().Changed("url") {
+				var err error
+				if at, err = urlOfListener(listen); err != nil {
+					return err
+				}
+			}
 			u, err := url.Parse(at)
 			if err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https") || u.User != nil {
 				return usagef("--url: must be like %s, without a login", defaultHealthURL)
@@ -66,17 +79,33 @@ certificate.`,
 				}
 				return fmt.Errorf("ask agent at %s: %w", u.Redacted(), err)
 			}
-			_, err = fmt.Fprintln(p.stdout, text)
+			// The first line is the answer, each further one what to know beside it.
+			_, err = fmt.Fprintf(p.stdout, "agent at %s: %s\n", u.Redacted(), strings.ReplaceAll(text, "\n", "\n  "))
 			return err
 		},
 	}
-	c.Flags().StringVar(&at, "url", defaultHealthURL, "metrics listener of the agent")
-	c.Flags().BoolVar(&ready, "ready", false, "check readiness: every target was swept, the database of replicas answers")
+	c.Flags().StringVar(&at, "url", defaultHealthURL, "metrics listener of the agent (or "+listenEnv+")")
+	c.Flags().BoolVar(&ready, "ready", false, "check readiness: what the store knows is read, the database of replicas answers")
 	c.Flags().DurationVar(&timeout, "timeout", 3*time.Second, "longest wait for the answer")
 	c.Flags().StringVar(&files.CA, "ca-file", "", "PEM file of the CA that signed the listener's certificate")
 	c.Flags().StringVar(&files.Cert, "cert-file", "", "PEM file of a client certificate, if the listener asks for one")
 	c.Flags().StringVar(&files.Key, "key-file", "", "PEM file of its key")
 	return c
+}
+
+// urlOfListener returns the URL of a listener that is on this machine, of its address as metrics.listen has it.
+func urlOfListener(listen string) (string, error) {
+	host, port, err := net.SplitHostPort(listen)
+	if err != nil {
+		return "", usagef("%s: got %q, write an address such as 127.0.0.1:10121, or give --url", listenEnv, listen)
+	}
+	switch host {
+	case "", "0.0.0.0":
+		host = "127.0.0.1"
+	case "::":
+		host = "::1"
+	}
+	return "http://" + net.JoinHostPort(host, port), nil
 }
 
 // askHealth returns the agent's word for being well; anything else is an error.

@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -80,13 +81,14 @@ func runInit(ctx context.Context, p *program, f initFlags, in io.Reader) error {
 	if err != nil {
 		return err
 	}
+	person := !f.yes && terminal(in)
+	f.begin(p, scan.TargetName(conn.URL), person)
 	plan, err := scan.Propose(ctx, opts, f.least)
 	progress.done()
 	if err != nil {
 		return err
 	}
 
-	person := !f.yes && terminal(in)
 	taken := map[string]bool{}
 	for _, proposal := range plan.Proposals {
 		taken[proposal.Name] = true
@@ -116,13 +118,26 @@ func runInit(ctx context.Context, p *program, f initFlags, in io.Reader) error {
 	return f.report(p, plan, text, len(taken), written)
 }
 
+// begin says what happens now, and what will not.
+func (f *initFlags) begin(p *program, store string, person bool) {
+	if f.look.observe > 0 {
+		fmt.Fprintf(p.stderr, "locksteward: observing %s for %s, to see how long locks are held (--observe)\n", store, f.look.observe)
+	}
+	if !f.yes && !person {
+		fmt.Fprintf(p.stderr, "locksteward: this is no terminal: the configuration will be printed, and %s will not be written without --yes\n", f.file)
+	}
+}
+
 // report ends with what to do next.
 func (f *initFlags) report(p *program, plan initcfg.Plan, text string, taken int, written bool) error {
 	if !written {
 		if _, err := io.WriteString(p.stdout, text); err != nil {
 			return err
 		}
-		_, err := fmt.Fprintf(p.stderr, "locksteward: no file written: add --yes to write this to %s, or run it in a terminal to choose\n", f.file)
+		if len(plan.Proposals) == 0 {
+			f.reportNone(p, plan)
+		}
+		_, err := fmt.Fprintf(p.stderr, "locksteward: %s was not written: add --yes to write this, or run it in a terminal to choose\n", f.file)
 		return err
 	}
 	if f.yes {
@@ -132,6 +147,13 @@ func (f *initFlags) report(p *program, plan initcfg.Plan, text string, taken int
 	}
 	_, err := fmt.Fprintf(p.stderr, "locksteward: wrote %s with %s; review it, then run: locksteward run --config %s\n", f.file, count(taken, "class"), f.file)
 	return err
+}
+
+// reportNone says that nothing is proposed, on stderr.
+func (f *initFlags) reportNone(p *program, plan initcfg.Plan) {
+	for line := range strings.Lines(noProposals(plan)) {
+		fmt.Fprint(p.stderr, "locksteward: ", line)
+	}
 }
 
 // check refuses before the server is asked anything.

@@ -19,8 +19,7 @@ const maxUnassigned = 1000
 // writeProposals shows what would be configured.
 func writeProposals(w io.Writer, plan initcfg.Plan) error {
 	if len(plan.Proposals) == 0 {
-		_, err := fmt.Fprintf(w, "no lock among %d keys makes a class; %d key names look like locks (select them with --match)\n",
-			plan.Seen.Keys, plan.Seen.Candidates)
+		_, err := io.WriteString(w, noProposals(plan))
 		return err
 	}
 	var rows [][]string
@@ -45,10 +44,24 @@ func writeProposals(w io.Writer, plan initcfg.Plan) error {
 		}
 		rows = append(rows, []string{
 			p.Name, oneLine(p.Match), strings.Join(p.Libraries(), " "), fmt.Sprint(len(p.Keys)), fmt.Sprint(p.Row.Holds()),
-			ttl, oldest, expect, cellKey(api.NewKey(p.Examples(plan.Seen)[0])),
+			ttl, oldest, expect,
 		})
 	}
-	return writeTable(w, []string{"CLASS", "MATCH", "LIBRARY", "KEYS", "HOLDS", "TTL LEFT", "OLDEST", "EXPECT", "EXAMPLE"}, rows)
+	return writeTable(w, []string{"CLASS", "MATCH", "LIBRARY", "KEYS", "HOLDS", "TTL LEFT", "OLDEST", "EXPECT"}, rows)
+}
+
+// noProposals says what was looked for in vain, and what to do.
+func noProposals(plan initcfg.Plan) string {
+	seen := plan.Seen
+	text := fmt.Sprintf("no locks: %s read in %s, and none is a lock in the format of a library that locksteward knows (docs/libraries)\n",
+		count(int(seen.Keys), "name"), span(seen.To.Sub(seen.From).Round(time.Second)))
+	if len(seen.Locks) > 0 {
+		text = fmt.Sprintf("no classes: the names of %s have nothing in common, or too few are alike (--min-keys)\n", count(len(seen.Locks), "lock"))
+	}
+	if seen.Candidates > 0 {
+		text += fmt.Sprintf("%s like a lock by its name alone\n", map[bool]string{true: "1 key looks", false: fmt.Sprint(seen.Candidates) + " keys look"}[seen.Candidates == 1])
+	}
+	return text + "name your locks: --match 'lock:*'; those that are held for a moment need a longer look: --observe 5m\n"
 }
 
 // ask asks of each class whether to take it, and returns the names of those that

@@ -54,7 +54,11 @@ func describeMissingLock(ctx context.Context, client *apiclient.Client, ref lock
 		}
 	}
 	for _, e := range past.Events {
-		fmt.Fprintf(&b, "\n  %s  %s", e.At.Local().Format(time.DateTime), oneLine(e.Kind))
+		kind := oneLine(e.Kind)
+		if e.Kind == api.EventReleased && !e.ByHolder {
+			kind = "released or deleted"
+		}
+		fmt.Fprintf(&b, "\n  %s  %s", e.At.Local().Format(time.DateTime), kind)
 		switch {
 		case e.Rule != "":
 			fmt.Fprintf(&b, ": %s", oneLine(e.Rule))
@@ -82,5 +86,5 @@ func placeholderText(r api.Request, now time.Time) string {
 	if r.Evidence.Act == string(locksteward.ActTakeOver) {
 		what = "it was taken over: a placeholder holds the key"
 	}
-	return fmt.Sprintf("; %s until %s; 'locksteward release lift %s' ends that", what, until.Local().Format(time.DateTime), r.ID)
+	return fmt.Sprintf("; %s until %s; 'locksteward release undo %s --lift' ends that", what, until.Local().Format(time.DateTime), r.ID)
 }

@@ -55,10 +55,17 @@ func (f *observeFlags) options(p *program, conn connect.Config) (scan.Options, *
 	if f.observe < 0 {
 		return scan.Options{}, nil, usagef("--observe: got %s, write a positive duration such as 30s", f.observe)
 	}
-	shown := newProgress(p.stderr)
+	shown, began := newProgress(p.stderr), time.Now()
 	return scan.Options{
 		Connect: conn, Match: f.match, Observe: f.observe, NoThrottle: f.pace == paceUnlimited, SweepOn: on, Progress: func(sweep scanner.Progress) {
-			shown.update(func(now time.Time) string { return progressWords(sweep, now) })
+			switch observed := time.Since(began); {
+			case observed < f.observe:
+				shown.update(func(time.Time) string {
+					return fmt.Sprintf("observing: %s of %s", observed.Truncate(time.Second), f.observe)
+				})
+			case !sweep.Started.IsZero() && (f.observe == 0 || time.Since(sweep.Started) > time.Second):
+				shown.update(func(now time.Time) string { return progressWords(sweep, now) })
+			}
 		},
 		Warn: func(sentence string) {
 			shown.done()

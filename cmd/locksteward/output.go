@@ -182,6 +182,9 @@ var whole = map[string]bool{
 	"STATE": true, "TTL": true, "AGE": true,
 }
 
+// nameColumns are cut last: names of locks, and patterns of them.
+var nameColumns = map[string]bool{"KEY": true, "LOCK": true, "MATCH": true}
+
 // fit makes the widest columns narrower until all fit into width; 0 is any. Names of locks
 // are cut last.
 func fit(widths []int, header []string, width int) {
@@ -193,7 +196,7 @@ func fit(widths []int, header []string, width int) {
 		for width > 0 && total > width {
 			widest := -1
 			for i, n := range widths {
-				if name := header[i] == "KEY" || header[i] == "LOCK"; !whole[header[i]] && (names || !name) && (widest < 0 || n > widths[widest]) {
+				if !whole[header[i]] && (names || !nameColumns[header[i]]) && (widest < 0 || n > widths[widest]) {
 					widest = i
 				}
 			}

@@ -2,11 +2,15 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
+	"github.com/locksteward/locksteward"
 	"github.com/locksteward/locksteward/api"
+	"github.com/locksteward/locksteward/internal/initcfg"
 )
 
 func TestSpan(t *testing.T) {
@@ -60,6 +64,29 @@ func TestEndlessKeyLeavesTheTableItsColumns(t *testing.T) {
 	}
 	if !strings.Contains(b.String(), "lock:short ") || !strings.Contains(b.String(), "characters)") {
 		t.Errorf("table:\n%s", b.String())
+	}
+}
+
+// What init proposes fits a terminal, however long the names are, and a pattern is the last to be cut.
+func TestProposalsFitTheTerminal(t *testing.T) {
+	t.Parallel()
+	locks := map[string]locksteward.Lock{}
+	for i := range 9 {
+		key := fmt.Sprintf("lock:%s:order:%d", strings.Repeat("department-", 9), i)
+		locks[key] = locksteward.Lock{Observation: locksteward.Observation{Key: key, Kind: locksteward.KindLock, Library: "token", TTL: locksteward.NoExpiry}}
+	}
+	plan := initcfg.Propose(initcfg.Seen{Locks: locks, Open: locks, Waits: map[string]initcfg.Wait{}}, 1)
+	var b strings.Builder
+	if err := writeProposals(screen{&b, 80, false}, plan); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(b.String(), "MATCH") || !strings.Contains(b.String(), "order:*") {
+		t.Errorf("table:\n%s", b.String())
+	}
+	for line := range strings.Lines(b.String()) {
+		if n := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")); n > 80 {
+			t.Errorf("a line of %d characters: %s", n, line)
+		}
 	}
 }
 

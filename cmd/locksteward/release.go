@@ -17,11 +17,9 @@ func releaseCommand(p *program) *cobra.Command {
 		releaseRequestCommand(p),
 		releaseDecideCommand(p, "approve", "Approve a request or a bundle; the agent then compares each lock and releases it"),
 		releaseDecideCommand(p, "deny", "Deny a request or a bundle"),
-		releaseFollowCommand(p, "undo", "Restore a lock that was just released, with its expiry"),
-		releaseFollowCommand(p, "lift", "End a lock-delay or a take-over early"),
+		releaseUndoCommand(p),
 		releaseListCommand(p),
 		releaseShowCommand(p),
-		releaseBreakGlassCommand(p),
 		releasePauseCommand(p),
 		releaseResumeCommand(p),
 	)
@@ -37,6 +35,9 @@ compared separately: one that changed since is left as it is, the others are rel
 
   locksteward release request --host app-7 --reason 'node is gone, INC-9'
   locksteward release approve b-… --reason 'node is gone, checked'
+
+One person with the role break-glass can release without an approval, which notifies
+everybody: 'locksteward release request KEY --break-glass'.
 
 Exit codes: 0 done, 1 not released, 4 refused by policy.`
 	return c
@@ -64,19 +65,34 @@ func outcome(verb string, r api.Request) error {
 	return nil
 }
 
-func releaseFollowCommand(p *program, verb, short string) *cobra.Command {
-	var in api.Follow
+func releaseUndoCommand(p *program) *cobra.Command {
+	var (
+		in   api.Follow
+		lift bool
+	)
 	return agentCommand[api.Request]{
-		use: verb + " ID --reason REASON", short: short, args: cobra.ExactArgs(1),
+		use: "undo ID --reason REASON", short: "Restore a lock that was just released, or end its lock-delay or take-over",
+		long: `Undo restores a lock that was just released, with the value and the expiry that it had,
+unless somebody holds it by now. It works for release.undo_window (10m) after a release.
+
+A release with a lock-delay, and a take-over, hold the key with a placeholder for a
+while. With --lift only that ends, now: the agent deletes the placeholder, if it is
+still there, and wakes who waits. It does not restore the lock.`,
+		example: `  locksteward release undo r-… --reason 'wrong lock'
+  locksteward release undo r-… --lift --reason 'checked, work may go on'`,
+		args:   cobra.ExactArgs(1),
 		reason: &in.Reason,
+		flags: func(c *cobra.Command) {
+			c.Flags().BoolVar(&lift, "lift", false, "only end the lock-delay or take-over; do not restore the lock")
+		},
 		ask: func(ctx context.Context, client *apiclient.Client, args []string) (api.Request, error) {
-			if verb == "lift" {
+			if lift {
 				return client.Lift(ctx, args[0], in)
 			}
 			return client.Undo(ctx, args[0], in)
 		},
 		show:  writeRequest,
-		after: func(r api.Request) error { return outcome(verb, r) },
+		after: func(r api.Request) error { return outcome("undo", r) },
 	}.command(p)
 }
 

@@ -59,6 +59,8 @@ func releaseRequestCommand(p *program) *cobra.Command {
 		ask          requestFlags
 		dryRun, wait bool
 		host         string
+		breakGlass   bool
+		glass        api.BreakGlass
 	)
 	return agentCommand[any]{
 		use: "request {KEY | --host HOST} --reason REASON", short: "Request the release of a lock, or of those of a dead host", args: cobra.ArbitraryArgs,
@@ -68,19 +70,36 @@ the wait, not the request.
 
 With --host it requests the release of the locks of a dead host, with one decision for
 all. Without a KEY these are the locks of the target whose holder is on the host and
-dead by the rules holder/dead and host/lost.`,
+dead by the rules holder/dead and host/lost.
+
+With --break-glass it requests a release and decides on it alone, without the approvals,
+caps and pauses of automatic releases. It needs the role break-glass. It always notifies
+every receiver; without a receiver it is refused. It does not override a pause of all
+releases, a class with release: off, or the comparison: a changed lock is not deleted.`,
+		example: `  locksteward release request lock:order:42 --reason 'holder crashed, see INC-7' --wait
+  locksteward release request --host app-7 --reason 'node is gone, INC-9'
+  locksteward release request lock:order:42 --break-glass --reason 'INC-7: payments are stuck, no approver answers'`,
 		reason: &ask.reason,
 		flags: func(c *cobra.Command) {
 			ask.register(c)
 			c.Flags().BoolVar(&dryRun, "dry-run", false, "show the request and what it would do, without storing or releasing anything")
 			c.Flags().BoolVar(&wait, "wait", false, "wait for the outcome")
 			c.Flags().StringVar(&host, "host", "", "the dead host, as the holders of its locks name it")
-			c.MarkFlagsMutuallyExclusive("dry-run", "wait")
-			for _, other := range []string{"dry-run", "wait", "holder-alive", "take-over", "lock-delay", "db"} {
+			c.Flags().BoolVar(&breakGlass, "break-glass", false, "release the lock now, without an approval; notifies all receivers")
+			registerConfirmations(c, &glass.ConfirmNoIdentity, &glass.ConfirmHolderAlive)
+			for _, name := range []string{"confirm-no-identity", "confirm-holder-alive"} {
+				f := c.Flags().Lookup(name)
+				f.Usage = "with --break-glass: " + f.Usage
+			}
+			c.MarkFlagsMutuallyExclusive("dry-run", "wait", "break-glass")
+			for _, other := range []string{"dry-run", "wait", "holder-alive", "take-over", "lock-delay", "db", "break-glass"} {
 				c.MarkFlagsMutuallyExclusive("host", other)
 			}
 		},
 		ask: func(ctx context.Context, client *apiclient.Client, args []string) (any, error) {
+			if !breakGlass && (glass.ConfirmNoIdentity || glass.ConfirmHolderAlive) {
+				return nil, usagef("--confirm-no-identity and --confirm-holder-alive need --break-glass: else who approves confirms")
+			}
 			if ask.command.Flags().Changed("host") {
 				return requestBundle(ctx, client, ask, host, args)
 			}
@@ -95,6 +114,10 @@ dead by the rules holder/dead and host/lost.`,
 			if err != nil {
 				return nil, err
 			}
+			if breakGlass {
+				glass.CreateRequest = in
+				return client.BreakGlass(ctx, glass)
+			}
 			if dryRun {
 				return client.DryRun(ctx, in)
 			}
@@ -106,8 +129,12 @@ dead by the rules holder/dead and host/lost.`,
 		},
 		show: writeRequested,
 		after: func(v any) error {
-			if r, ok := v.(api.Request); ok && wait {
+			r, ok := v.(api.Request)
+			switch {
+			case ok && wait:
 				return notReleased(r)
+			case ok && breakGlass:
+				return outcome("break-glass", r)
 			}
 			return nil
 		},
@@ -134,38 +161,11 @@ func requestBundle(ctx context.Context, client *apiclient.Client, ask requestFla
 	return client.CreateBundle(ctx, in)
 }
 
-func releaseBreakGlassCommand(p *program) *cobra.Command {
-	var (
-		ask requestFlags
-		in  api.BreakGlass
-	)
-	return agentCommand[api.Request]{
-		use: "break-glass KEY --reason REASON", short: "Release a lock without an approval; notifies all receivers", args: cobra.ExactArgs(1),
-		long: `Break glass: request a release and decide on it alone, without the approvals, caps and
-pauses of automatic releases. It needs the role break-glass. It always notifies every
-receiver; without a receiver it is refused. It does not override a pause of all
-releases, a class with release: off, or the comparison: a changed lock is not deleted.`,
-		reason: &ask.reason,
-		flags: func(c *cobra.Command) {
-			ask.register(c)
-			registerConfirmations(c, &in.ConfirmNoIdentity, &in.ConfirmHolderAlive)
-		},
-		ask: func(ctx context.Context, client *apiclient.Client, args []string) (api.Request, error) {
-			var err error
-			if in.CreateRequest, err = ask.request(ctx, client, args[0]); err != nil {
-				return api.Request{}, err
-			}
-			return client.BreakGlass(ctx, in)
-		},
-		show:  writeRequest,
-		after: func(r api.Request) error { return outcome("break-glass", r) },
-	}.command(p)
-}
-
 func writePreview(w io.Writer, v api.Preview) error {
 	var b strings.Builder
 	e := v.Request.Evidence
-	fmt.Fprintf(&b, "%s of %s (%s, library %s, identity %s)\n", e.Act, showKey(e.Key), e.Type, e.Library, identity(e))
+	fmt.Fprintf(&b, "%s of %s (%s, library %s)\n", e.Act, showKey(e.Key), e.Type, e.Library)
+	fmt.Fprintf(&b, "identity %s\n", explainedIdentity(identity(e), e.Identity))
 	switch {
 	case v.Refusal != "":
 		fmt.Fprintf(&b, "refused: %s\n", oneLine(v.Refusal))

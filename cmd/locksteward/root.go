@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"regexp"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -54,15 +55,14 @@ Start with 'locksteward demo' to see it at work, 'locksteward scan URL' to
 scan a server, and 'locksteward run' to watch it.`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
-		Args:          cobra.NoArgs,
+		Args:          noSubcommand,
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	root.SetVersionTemplate("{{.Name}} {{.Version}}\n")
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		// Flags are read first: of a command that is none they are all unknown.
 		if words := cmd.Flags().Args(); cmd.HasSubCommands() && len(words) > 0 {
-			err = masked(fmt.Errorf("unknown command %q for %q", words[0], cmd.CommandPath()))
-			return usagef("%w; see '%s --help'", err, cmd.CommandPath())
+			return noSubcommand(cmd, words)
 		}
 		return usagef("%w; see '%s --help'", masked(err), cmd.CommandPath())
 	})
@@ -93,7 +93,6 @@ scan a server, and 'locksteward run' to watch it.`,
 		storeCommand(p),
 		aclCommand(p),
 		doctorCommand(p),
-		versionCommand(p),
 	)
 	for _, c := range commands(root) {
 		c.Args = refusePasswords(usageArgs(c.Args))
@@ -110,17 +109,28 @@ func commands(c *cobra.Command) []*cobra.Command {
 	return out
 }
 
-// usageArgs makes a wrong number of arguments a usage error.
+// usageArgs makes a wrong number of arguments, and flags that exclude each other, usage errors.
 func usageArgs(check cobra.PositionalArgs) cobra.PositionalArgs {
 	if check == nil {
 		check = cobra.ArbitraryArgs
 	}
 	return func(cmd *cobra.Command, args []string) error {
 		if err := check(cmd, args); err != nil {
+			if cmd.HasSubCommands() {
+				return err
+			}
 			if want := wanted(cmd); len(want) > len(args) {
 				return usagef("%s is missing; see '%s --help'", want[len(args)], cmd.CommandPath())
 			} else if len(want) > 0 {
 				return usagef("got %d arguments, takes %s: quote arguments with blanks; see '%s --help'", len(args), strings.Join(want, " "), cmd.CommandPath())
+			} else if strings.HasPrefix(err.Error(), "unknown command") { // cobra.NoArgs
+				return usagef("%w; see '%s --help'", masked(fmt.Errorf("got %q, takes no arguments", args[0])), cmd.CommandPath())
+			}
+			return usagef("%w; see '%s --help'", err, cmd.CommandPath())
+		}
+		if err := cmd.ValidateFlagGroups(); err != nil {
+			if m := excluding.FindStringSubmatch(err.Error()); m != nil {
+				err = errors.New("--" + strings.ReplaceAll(m[1], " ", " and --") + " exclude each other")
 			}
 			return usagef("%w; see '%s --help'", err, cmd.CommandPath())
 		}
@@ -128,13 +138,16 @@ func usageArgs(check cobra.PositionalArgs) cobra.PositionalArgs {
 	}
 }
 
+// excluding finds in an error of cobra's the flags that were given and exclude each other.
+var excluding = regexp.MustCompile(`\[([^]]+)\] were all set$`)
+
 // wanted names the arguments of a command as its usage line has them, flags left
 // out.
 func wanted(cmd *cobra.Command) []string {
 	words := strings.Fields(cmd.Use)
 	words = words[min(1, len(words)):]
 	for i, w := range words {
-		if strings.HasPrefix(w, "-") || strings.HasPrefix(w, "[") {
+		if strings.ContainsAny(w[:1], "-[{") {
 			return words[:i]
 		}
 	}
@@ -146,7 +159,7 @@ func group(use, short string, children ...*cobra.Command) *cobra.Command {
 	c := &cobra.Command{
 		Use:   use,
 		Short: short,
-		Args:  cobra.NoArgs,
+		Args:  noSubcommand,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			names := make([]string, 0, len(cmd.Commands()))
 			for _, child := range cmd.Commands() {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -18,8 +19,7 @@ import (
 )
 
 func rulesCommand(p *program) *cobra.Command {
-	return group("rules", "List, show and test rules",
-		rulesListCommand(p), rulesShowCommand(p), rulesTestCommand(p))
+	return group("rules", "List and test rules", rulesListCommand(p), rulesTestCommand(p))
 }
 
 func rulesListCommand(p *program) *cobra.Command {
@@ -29,44 +29,15 @@ func rulesListCommand(p *program) *cobra.Command {
 		lang   string
 	)
 	c := &cobra.Command{
-		Use:   "list",
-		Short: "List the rules with their defaults, or as configured",
+		Use:   "list [RULE]",
+		Short: "List the rules with their defaults, or as configured; of one RULE show its page",
+		Long: `List the rules with their defaults, or with --config as configured. With a RULE it
+shows the page of that rule: what it finds, causes, remedies, configuration.`,
 		Example: `  locksteward rules list
-  locksteward rules list --config locksteward.yaml --output json`,
-		Args: cobra.NoArgs,
-		RunE: func(*cobra.Command, []string) error {
-			if err := checkLang(lang); err != nil {
-				return err
-			}
-			by, err := loadRules(file)
-			if err != nil {
-				return err
-			}
-			list := backend.RuleList(by.Rules, lang)
-			if output.data() {
-				return output.encode(p.stdout, list)
-			}
-			return writeRules(p.stdout, list)
-		},
-	}
-	configFlag(c, &file)
-	langFlag(c, &lang)
-	output.register(c)
-	return c
-}
-
-func rulesShowCommand(p *program) *cobra.Command {
-	var (
-		file   string
-		output outputFlag
-		lang   string
-	)
-	c := &cobra.Command{
-		Use:   "show RULE",
-		Short: "Show the page of a rule: what it finds, causes, remedies, configuration",
-		Example: `  locksteward rules show hold/too-long
-  locksteward rules show custom/old-batch --config locksteward.yaml`,
-		Args: cobra.ExactArgs(1),
+  locksteward rules list --config locksteward.yaml --output json
+  locksteward rules list hold/too-long
+  locksteward rules list custom/old-batch --config locksteward.yaml`,
+		Args: cobra.MaximumNArgs(1),
 		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 			return rules.Names(), cobra.ShellCompDirectiveNoFileComp
 		},
@@ -78,17 +49,22 @@ func rulesShowCommand(p *program) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			for _, r := range backend.RuleList(by.Rules, lang).Rules {
-				if r.Rule != args[0] {
-					continue
-				}
-				if output.data() {
-					return output.encode(p.stdout, r)
-				}
-				return writeRule(p.stdout, r, lang)
+			list := backend.RuleList(by.Rules, lang)
+			switch {
+			case len(args) == 0 && output.data():
+				return output.encode(p.stdout, list)
+			case len(args) == 0:
+				return writeRules(p.stdout, list)
 			}
-			return fmt.Errorf("%w: there is no rule %q; 'locksteward rules list' has them%s",
-				locksteward.ErrNotFound, args[0], customHint(args[0], file))
+			at := slices.IndexFunc(list.Rules, func(r api.Rule) bool { return r.Rule == args[0] })
+			switch {
+			case at < 0:
+				return fmt.Errorf("%w: there is no rule %q; 'locksteward rules list' has them%s",
+					locksteward.ErrNotFound, args[0], customHint(args[0], file))
+			case output.data():
+				return output.encode(p.stdout, list.Rules[at])
+			}
+			return writeRule(p.stdout, list.Rules[at], lang)
 		},
 	}
 	configFlag(c, &file)
@@ -157,7 +133,7 @@ func writeRules(w io.Writer, list api.RuleList) error {
 	if err := writeTable(w, []string{"RULE", "SEVERITY", "FOR", "RISK", "JUDGES", "FINDS"}, rows); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintln(w, "\n* differs in some cases   + differs for some classes: 'locksteward rules show RULE'")
+	_, err := fmt.Fprintln(w, "\n* differs in some cases   + differs for some classes: 'locksteward rules list RULE'")
 	return err
 }
 

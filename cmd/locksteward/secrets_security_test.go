@@ -308,10 +308,10 @@ func (b *secretBed) lookAtCLI() {
 		append([]string{"explain", "lock:order:3", "--output", "json"}, server...),
 		append([]string{"init", "--observe", "100ms", "--yes", "--config", "first.yaml"}, server...),
 		append(append([]string{"exec", "--key", "lock:job"}, server...), "--", "env"),
-		{"config", "example"},
+		{"config", "show", "--example"},
 		{"users", "list"},
-		{"users", "access-report", "--config", "locksteward.yaml"},
-		{"version"},
+		{"users", "list", "--access", "--config", "locksteward.yaml"},
+		{"--version"},
 	} {
 		if *securityAll || i%4 == 0 {
 			b.clean(strings.Join(args[:min(2, len(args))], " "), b.works("", args...))
@@ -328,7 +328,7 @@ func (b *secretBed) lookAtCLI() {
 		{"silences", "list"},
 		{"audit", "list", "--output", "json"},
 		{"audit", "verify"},
-		{"audit", "status"},
+		{"status", "--output", "json"},
 		{"store", "backup", "backup.db"},
 	} {
 		if *securityAll || i%4 == 0 {

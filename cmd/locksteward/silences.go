@@ -2,8 +2,10 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -15,13 +17,13 @@ import (
 )
 
 func silencesCommand(p *program) *cobra.Command {
-	c := group("silences", "Mute matching findings for a while",
+	c := group("silences", "Mute matching findings, or one finding, for a while",
 		silencesAddCommand(p), silencesListCommand(p), silencesExpireCommand(p))
 	c.Long = `A silence mutes the notifications of findings that match all its matchers. Findings
 stay in the console and in the metrics. Findings that still fire at its end are
 notified then. Every silence has an end and a comment, and is in the audit trail. It needs the role approver or admin.
 
-To accept one finding, see 'locksteward findings accept'.`
+One finding is accepted by its fingerprint: 'locksteward silences add FINGERPRINT'.`
 	return c
 }
 
@@ -69,32 +71,57 @@ func (e *ending) of(in *api.AddSilence) error {
 	return nil
 }
 
+// fingerprint is that of a finding ([locksteward.Finding.Fingerprint]).
+var fingerprint = regexp.MustCompile(`^[0-9a-f]{32}$`)
+
+// silenceArgs checks that there are matchers, or one fingerprint. What a matcher says is the agent's to check.
+func silenceArgs(_ *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return errors.New("write matchers such as class=orders, or the fingerprint of one finding")
+	}
+	for _, arg := range args {
+		switch {
+		case strings.ContainsAny(arg, "=!"):
+		case !fingerprint.MatchString(arg):
+			return fmt.Errorf("got %q, write a matcher (label=value, label!=value, label=~regexp or label!~regexp), or a fingerprint of 32 hex digits as 'locksteward findings list' prints it", arg)
+		case len(args) > 1:
+			return fmt.Errorf("got %d arguments: the fingerprint %s names one finding and must be the only argument; fingerprint=%s is a matcher", len(args), arg, arg)
+		}
+	}
+	return nil
+}
+
 func silencesAddCommand(p *program) *cobra.Command {
 	var (
 		in  api.AddSilence
 		end ending
 	)
 	return agentCommand[api.Silence]{
-		use:   "add MATCHER... {--for DURATION | --until TIME} --reason TEXT",
-		short: "Mute the findings that match all matchers",
+		use:   "add {MATCHER... | FINGERPRINT} {--for DURATION | --until TIME} --reason REASON",
+		short: "Mute the findings that match all matchers, or accept (mute) one finding",
 		long: `A matcher is label=value, label!=value, label=~regexp or label!~regexp; regular
 expressions (RE2) are anchored. Labels are target, db, class, rule, severity, key,
-team, status, risk, library, subject, proof and fingerprint.`,
+team, status, risk, library, subject, proof and fingerprint.
+
+A FINGERPRINT, which 'locksteward findings list' prints, accepts the one finding that
+has it. An accepted finding stays in the console and in the metrics. If it still fires
+at the end of that time, it is notified again. 'locksteward silences list' lists
+accepted findings too, 'locksteward silences expire' ends one.`,
 		example: `  locksteward silences add class=nightly-import --for 2h --reason 'reindexing, INC-12'
-  locksteward silences add team=checkout 'severity=~warning|info' --until 2026-11-30T08:00:00Z --reason 'migration'`,
-		args: cobra.MinimumNArgs(1),
-		flags: func(c *cobra.Command) {
-			end.register(c)
-			c.Flags().StringVar(&in.Reason, "reason", "", "reason, for people and the audit trail")
-		},
+  locksteward silences add team=checkout 'severity=~warning|info' --until 2026-11-30T08:00:00Z --reason 'migration'
+  locksteward silences add 9bfb12c8accf2ecd8c061c725bb91264 --for 72h --reason 'fixed with the next release'`,
+		args:   silenceArgs,
+		reason: &in.Reason,
+		flags:  end.register,
 		ask: func(ctx context.Context, client *apiclient.Client, args []string) (api.Silence, error) {
-			if in.Reason == "" {
-				return api.Silence{}, usagef("--reason is missing, write the reason in a sentence: it goes into the audit trail")
-			}
 			if err := end.of(&in); err != nil {
 				return api.Silence{}, err
 			}
-			in.Matchers = args
+			if fingerprint.MatchString(args[0]) {
+				in.Fingerprint = args[0]
+			} else {
+				in.Matchers = args
+			}
 			return client.AddSilence(ctx, in)
 		},
 		show: writeSilence,

@@ -28,6 +28,8 @@ type agentStatus struct {
 	Releases api.ReleasePause `json:"releases"`
 	// Receivers are those of notifications.
 	Receivers []api.Receiver `json:"receivers"`
+	// Audit is the state of the audit trail, its signing key and its sinks.
+	Audit api.AuditStatus `json:"audit"`
 	// Program is the version of this program, not of the agent.
 	Program string `json:"program"`
 }
@@ -52,7 +54,10 @@ func (s *severities) add(severity string) {
 
 func statusCommand(p *program) *cobra.Command {
 	return agentCommand[agentStatus]{
-		use: "status", short: "Show the agent in ten lines: targets, findings, requests, notifications",
+		use: "status", short: "Show the agent in a dozen lines: targets, findings, requests, notifications, audit trail",
+		long: `Status shows the state of the agent in a dozen lines. --output json and yaml have more of
+each, such as the public key that checks checkpoints of the audit trail, and how far
+each of its sinks is.`,
 		ask: func(ctx context.Context, client *apiclient.Client, _ []string) (agentStatus, error) {
 			return statusOf(ctx, client)
 		},
@@ -93,7 +98,11 @@ func statusOf(ctx context.Context, client *apiclient.Client) (agentStatus, error
 		return out, err
 	}
 	notifications, err := client.Notifications(ctx, apiclient.NotificationQuery{Limit: 1})
+	if err != nil {
+		return out, err
+	}
 	out.Receivers = notifications.Receivers
+	out.Audit, err = client.AuditStatus(ctx)
 	return out, err
 }
 
@@ -144,8 +153,37 @@ func writeStatus(w io.Writer, s agentStatus) error {
 	} else {
 		line("receivers", "%d%s", len(s.Receivers), also(failing))
 	}
+	line("audit trail", "%s", auditWords(s.Audit))
 	line("this program", "%s", s.Program)
 	return writeText(w, b.String())
+}
+
+// auditWords is the state of the audit trail, with the sinks that lack entries.
+func auditWords(s api.AuditStatus) string {
+	signed, checkpoint := "signed by "+s.KeyID, ""
+	if s.KeyID == "" {
+		signed = "not signed: " + oneLine(s.Unsigned)
+	}
+	if s.Checkpoint != nil {
+		checkpoint = ", last checkpoint at " + s.Checkpoint.At.Local().Format(time.DateTime)
+	}
+	var lacking []string
+	for _, k := range s.Sinks {
+		var is []string
+		if k.Behind > 0 {
+			is = append(is, fmt.Sprintf("is behind by %d", k.Behind))
+		}
+		if k.Missed > 0 {
+			is = append(is, fmt.Sprintf("lost %d to retention", k.Missed))
+		}
+		if k.Problem != "" {
+			is = append(is, "fails: "+strings.TrimSpace(oneLine(k.Problem)))
+		}
+		if len(is) > 0 {
+			lacking = append(lacking, oneLine(k.Name)+" "+strings.Join(is, ", "))
+		}
+	}
+	return fmt.Sprintf("%d entries, %s%s%s", s.Entries, signed, checkpoint, also(lacking))
 }
 
 // also adds what is wrong to a line.

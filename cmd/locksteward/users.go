@@ -22,8 +22,7 @@ const defaultUsersFile = "users.yaml"
 
 func usersCommand(p *program) *cobra.Command {
 	return group("users", "People and programs that may use the console and API",
-		usersAddCommand(p), usersPasswdCommand(p), usersListCommand(p),
-		usersSwitchCommand(p, true), usersSwitchCommand(p, false), usersAccessCommand(p))
+		usersAddCommand(p), usersListCommand(p), usersChangeCommand(p))
 }
 
 // usersFlags say which users file is meant.

@@ -20,21 +20,56 @@ import (
 
 func usersListCommand(p *program) *cobra.Command {
 	var (
-		where  usersFlags
-		output outputFlag
+		where        usersFlags
+		output       outputFlag
+		agent        agentFlags
+		full, signIn bool
 	)
 	c := &cobra.Command{
-		Use: "list", Short: "Show the users", Long: `List shows the users of the users file: their roles and teams, and how they sign in.
-It shows no secrets, and needs no agent.`,
+		Use: "list", Short: "Show the users, or who may request, approve and release in each class",
+		Long: `List shows the users of the users file: their roles and teams, and how they sign in.
+It shows no secrets, and needs no agent.
+
+With --access it joins the users file with the classes of a configuration: who may
+request and approve releases of each class, who may release without approval, and
+which classes have no possible approver. It is for access reviews. It does not know
+the people of an OIDC provider.
+
+With --last-sign-in it also asks the agent for the last browser sign-in of each user;
+requests with tokens are not sign-ins.`,
+		Example: `  locksteward users list
+  locksteward users list --access --config locksteward.yaml --last-sign-in`,
 		Args: cobra.NoArgs,
-		RunE: func(*cobra.Command, []string) error {
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if signIn && !full {
+				return usagef("--last-sign-in needs --access")
+			}
 			at, err := where.find(p)
 			if err != nil {
 				return err
 			}
+			if full && !at.known {
+				return usagef("the classes are not known: name the configuration with --config FILE")
+			}
 			set, err := users.Load(at.file)
 			if err != nil {
 				return err
+			}
+			if full {
+				report := access.New(append(at.classes, class.Class{Name: class.Default}), set)
+				report.Warnings = append([]string{}, at.warnings(set)...)
+				if at.elsewhere {
+					report.Warnings = append(report.Warnings, "people may sign in at the provider of console.oidc too: the roles that console.oidc.roles gives them are not in this report")
+				}
+				if signIn {
+					if err := lastSignIns(cmd.Context(), &agent, report.Users); err != nil {
+						return err
+					}
+				}
+				if output.data() {
+					return output.encode(p.stdout, report)
+				}
+				return writeAccess(p.stdout, report)
 			}
 			if output.data() {
 				return output.encode(p.stdout, struct {
@@ -50,6 +85,9 @@ It shows no secrets, and needs no agent.`,
 	}
 	where.register(c)
 	output.register(c)
+	agent.register(c)
+	c.Flags().BoolVar(&full, "access", false, "show who may request, approve and release in each class")
+	c.Flags().BoolVar(&signIn, "last-sign-in", false, "with --access: ask the agent for the last sign-in of each user")
 	return c
 }
 
@@ -89,58 +127,6 @@ func writeUsers(w io.Writer, all []access.User) error {
 		rows = append(rows, row)
 	}
 	return writeTable(w, header, rows)
-}
-
-func usersAccessCommand(p *program) *cobra.Command {
-	var (
-		where  usersFlags
-		output outputFlag
-		agent  agentFlags
-		signIn bool
-	)
-	c := &cobra.Command{
-		Use: "access-report", Short: "Show who may request, approve and release in each class",
-		Long: `Access-report joins the users file with the classes of a configuration: who may
-request and approve releases of each class, who may release without approval, and
-which classes have no possible approver. It is for access reviews and shows no
-secrets. It does not know the people of an OIDC provider.
-
-With --last-sign-in it asks the agent for the last browser sign-in of each user;
-requests with tokens are not sign-ins.`,
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			at, err := where.find(p)
-			if err != nil {
-				return err
-			}
-			if !at.known {
-				return usagef("the classes are not known: name the configuration with --config FILE")
-			}
-			set, err := users.Load(at.file)
-			if err != nil {
-				return err
-			}
-			report := access.New(append(at.classes, class.Class{Name: class.Default}), set)
-			report.Warnings = append([]string{}, at.warnings(set)...)
-			if at.elsewhere {
-				report.Warnings = append(report.Warnings, "people may sign in at the provider of console.oidc too: the roles that console.oidc.roles gives them are not in this report")
-			}
-			if signIn {
-				if err := lastSignIns(cmd.Context(), &agent, report.Users); err != nil {
-					return err
-				}
-			}
-			if output.data() {
-				return output.encode(p.stdout, report)
-			}
-			return writeAccess(p.stdout, report)
-		},
-	}
-	where.register(c)
-	output.register(c)
-	agent.register(c)
-	c.Flags().BoolVar(&signIn, "last-sign-in", false, "ask the agent for the last sign-in of each user")
-	return c
 }
 
 // lastSignIns asks the agent's audit trail.

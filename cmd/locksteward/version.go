@@ -1,11 +1,8 @@
 package main
 
 import (
-	"fmt"
 	"runtime"
 	"runtime/debug"
-
-	"github.com/spf13/cobra"
 )
 
 // Set at link time (Makefile); a plain `go build` fills them from the build
@@ -16,12 +13,7 @@ var (
 	date    = ""
 )
 
-type buildInfo struct {
-	Version string `json:"version"`
-	Commit  string `json:"commit"`
-	Date    string `json:"date"`
-	Go      string `json:"go"`
-}
+type buildInfo struct{ Version, Commit, Date, Go string }
 
 func thisBuild() buildInfo {
 	b := buildInfo{Version: version, Commit: commit, Date: date, Go: runtime.Version()}
@@ -51,23 +43,4 @@ func (b buildInfo) String() string {
 		text += " (" + b.Commit[:min(12, len(b.Commit))] + ", " + b.Date + ")"
 	}
 	return text + " " + b.Go
-}
-
-func versionCommand(p *program) *cobra.Command {
-	var output outputFlag
-	c := &cobra.Command{
-		Use:   "version",
-		Short: "Print the version of this program",
-		Args:  cobra.NoArgs,
-		RunE: func(*cobra.Command, []string) error {
-			b := thisBuild()
-			if output.data() {
-				return output.encode(p.stdout, b)
-			}
-			_, err := fmt.Fprintln(p.stdout, "locksteward", b)
-			return err
-		},
-	}
-	output.register(c)
-	return c
 }

@@ -258,6 +258,21 @@ func identity(e api.Evidence) string {
 	return e.Identity
 }
 
+// identityMeans are the values of identity for people.
+var identityMeans = map[locksteward.Identity]string{
+	locksteward.IdentityStrong:  "the value of this hold is of no other",
+	locksteward.IdentityLineage: "a later hold may have the same value; its expiry is compared, too",
+	locksteward.IdentityNone:    "a later hold may look the same",
+}
+
+// explainedIdentity is an identity with what it means.
+func explainedIdentity(shown, identity string) string {
+	if means := identityMeans[locksteward.Identity(identity)]; means != "" {
+		return shown + ": " + means
+	}
+	return shown
+}
+
 // inDB names the database of a lock on Redis, unless it is the first.
 func inDB(db int) string {
 	if db == 0 {
@@ -276,7 +291,8 @@ func writeRequest(w io.Writer, r api.Request) error {
 	line("asks for", "%s", showAct(e))
 	line("lock", "%s on %s%s", showKey(e.Key), e.Target, inDB(e.DB))
 	line("class", "%s", e.Class)
-	line("library", "%s (%s), identity %s", e.Library, e.Type, identity(e))
+	line("library", "%s (%s)", e.Library, e.Type)
+	line("identity", "%s", explainedIdentity(identity(e), e.Identity))
 	line("holder", "%s", showHolder(e.Holder))
 	if e.ExpiresAtMs > 0 {
 		line("expires", "%s", time.UnixMilli(e.ExpiresAtMs).Local().Format(time.DateTime))
@@ -325,7 +341,8 @@ func writeDetail(w io.Writer, d api.LockDetail) error {
 	}
 	line("on", "%s", where)
 	line("class", "%s", d.Class)
-	line("library", "%s (%s, %s confidence), identity %s", d.Library, d.Type, dash(d.Confidence), d.Identity)
+	line("library", "%s (%s, %s confidence)", d.Library, d.Type, dash(d.Confidence))
+	line("identity", "%s", explainedIdentity(d.Identity, d.Identity))
 	if d.Lifetime == string(locksteward.LifetimeSession) {
 		line("ttl", "none, it ends with its session")
 	} else {

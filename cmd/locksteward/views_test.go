@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/locksteward/locksteward/api"
 )
@@ -51,5 +52,21 @@ func TestExplanationBeginsWithTheWorst(t *testing.T) {
 	}
 	if critical, warning := strings.Index(out.String(), "CRITICAL"), strings.Index(out.String(), "WARNING"); critical < 0 || warning < critical {
 		t.Errorf("the order is\n%s", out.String())
+	}
+}
+
+// The line of the audit trail names the sinks that lack entries, and only those.
+func TestStatusNamesSinksThatLackEntries(t *testing.T) {
+	t.Parallel()
+	s := api.AuditStatus{Entries: 7, KeyID: "ed25519:00ff", Checkpoint: &api.Checkpoint{At: time.Unix(0, 0)}, Sinks: []api.AuditSink{
+		{Name: "log"}, {Name: "siem", Behind: 5, Missed: 2, Problem: "connection\nrefused"}, {Name: "archive", Behind: 1},
+	}}
+	want := "7 entries, signed by ed25519:00ff, last checkpoint at " + time.Unix(0, 0).Format(time.DateTime) +
+		"; siem is behind by 5, lost 2 to retention, fails: " + oneLine("connection\nrefused") + "; archive is behind by 1"
+	if got := auditWords(s); got != want {
+		t.Errorf("%s\nwant %s", got, want)
+	}
+	if got := auditWords(api.AuditStatus{Unsigned: "no key"}); got != "0 entries, not signed: no key" {
+		t.Error(got)
 	}
 }

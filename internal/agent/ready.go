@@ -3,6 +3,7 @@ package agent
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/locksteward/locksteward/exporter"
@@ -13,7 +14,7 @@ import (
 // may do better: a problem with a target is the same at every replica, and people need the pages.
 func (a *Agent) ready() exporter.Readiness {
 	now := time.Now()
-	waits, notes := a.unrecalled(), a.firstSweeps(now)
+	waits, notes := a.unrecalled(), append(a.firstSweeps(now), a.downTargets()...)
 	if a.member != nil {
 		var others []string
 		waits, others = a.readyAmongReplicas(now, waits)
@@ -50,6 +51,33 @@ func (a *Agent) firstSweeps(now time.Time) []string {
 		}
 	}
 	return out
+}
+
+// maxDownNamed is how many targets downTargets names.
+const maxDownNamed = 10
+
+// downTargets returns one note about the targets here that were tried and do not answer, none while all do. They do not make
+// the agent unready.
+func (a *Agent) downTargets() []string {
+	all := a.targets.Named("")
+	var down []string
+	for _, w := range all {
+		if !w.Up() && a.exporter.Ready(w.Target().Name) == nil {
+			down = append(down, w.Target().Name+": "+w.View().Reason)
+		}
+	}
+	if len(down) == 0 {
+		return nil
+	}
+	are := "are"
+	if len(down) == 1 {
+		are = "is"
+	}
+	named := strings.Join(down[:min(len(down), maxDownNamed)], "; ")
+	if more := len(down) - maxDownNamed; more > 0 {
+		named += fmt.Sprintf("; and %d more", more)
+	}
+	return []string{fmt.Sprintf("%d of %d targets %s down: %s", len(down), len(all), are, named)}
 }
 
 // readyAmongReplicas is ready for one of several replicas. Targets that it acquires later do not make it unready: others

@@ -44,7 +44,7 @@ func TestStoreThatNeedsRepair(t *testing.T) {
 		if filter != nil {
 			t.Skipf("SKIPPED: no system call can be made to fail here: %v", filter)
 		}
-		if p, ok := errors.AsType[*api.Problem](err); !ok || p.Code != api.CodeUnavailable || !strings.Contains(p.Detail, "locksteward store repair") {
+		if p, ok := errors.AsType[*api.Problem](err); !ok || p.Code != api.CodeUnavailable || !strings.Contains(p.Detail, "locksteward store backup --in-place") {
 			t.Fatalf("approve: %v", err)
 		}
 	}
@@ -53,7 +53,7 @@ func TestStoreThatNeedsRepair(t *testing.T) {
 	}
 	b.awaitMetric("locksteward_store_needs_repair 1\n")
 	b.awaitMetric(`locksteward_store_errors_total{kind="unsynced"} 1` + "\n")
-	if got := b.readiness(); !strings.Contains(got, "store: needs repair") || !strings.Contains(got, "locksteward store repair") {
+	if got := b.readiness(); !strings.Contains(got, "store: needs repair") || !strings.Contains(got, "locksteward store backup --in-place") {
 		t.Errorf("ready: %q", got)
 	}
 	testredis.Eventually(t, within, func() bool { return b.logs.FilterMessageSnippet("the store needs repair").Len() == 1 }, "the log does not say it once")
@@ -61,7 +61,7 @@ func TestStoreThatNeedsRepair(t *testing.T) {
 	testredis.Eventually(t, within, func() bool { return e.times("lock:order:2 firing") == 1 }, "later findings are not sent")
 	b.stop()
 
-	b.refuses("the disk did not confirm a write", filepath.Join(b.dir, "store.db.needs-repair"), "locksteward store repair --store "+b.dsn)
+	b.refuses("the disk did not confirm a write", filepath.Join(b.dir, "store.db.needs-repair"), "locksteward store backup --in-place --store "+b.dsn)
 	if _, err := store.Repair(t.Context(), b.dsn); err != nil {
 		t.Fatal(err)
 	}

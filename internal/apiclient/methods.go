@@ -26,6 +26,7 @@ type FindingsQuery struct {
 	Target, Class, Rule string
 	Severity            string // critical, warning or info
 	Status              string // firing or pending
+	Text                string // part of the key
 	Lang                string // en or zh
 	Limit               int    // of one page; 0: the agent's default
 	Cursor              string
@@ -91,7 +92,7 @@ func (c *Client) Lock(ctx context.Context, target string, db *int, key, lang str
 // Findings lists what the rules say, the worst first.
 func (c *Client) Findings(ctx context.Context, q FindingsQuery) (api.FindingList, error) {
 	return get[api.FindingList](ctx, c, "/api/v1/findings", values("target", q.Target, "class", q.Class, "rule", q.Rule,
-		"severity", q.Severity, "status", q.Status, "lang", q.Lang, "limit", number(q.Limit), "cursor", q.Cursor))
+		"severity", q.Severity, "status", q.Status, "q", q.Text, "lang", q.Lang, "limit", number(q.Limit), "cursor", q.Cursor))
 }
 
 // Targets lists the targets with their health.

@@ -25,6 +25,9 @@ const keyBeside = ".audit-key"
 // maxKeyFile bounds what is read of a file that should be a key.
 const maxKeyFile = 64 << 10
 
+// MakeKey is the command that writes a new key to FILE, with mode 0600.
+const MakeKey = "openssl genpkey -algorithm ed25519 -out FILE"
+
 // Key signs checkpoints (Ed25519, RFC 8032).
 type Key struct{ private ed25519.PrivateKey }
 
@@ -124,7 +127,7 @@ func ReadKey(file string) (Key, error) {
 			return Key{private}, nil
 		}
 	}
-	return Key{}, fmt.Errorf("read audit key %q: it is no Ed25519 key in PEM (PKCS #8); make one with 'locksteward audit keygen FILE'", file)
+	return Key{}, fmt.Errorf("read audit key %q: it is no Ed25519 key in PEM (PKCS #8); make one with '%s'", file, MakeKey)
 }
 
 // ReadPublicKey reads a public key as PEM, also out of the file of a private one.
@@ -141,7 +144,7 @@ func ReadPublicKey(file string) (PublicKey, error) {
 	if public, ok := parsed.(ed25519.PublicKey); err == nil && ok {
 		return PublicKey{public}, nil
 	}
-	return PublicKey{}, fmt.Errorf("read public key %q: it is no Ed25519 public key in PEM; 'locksteward audit keygen --public KEYFILE' prints one", file)
+	return PublicKey{}, fmt.Errorf("read public key %q: it is no Ed25519 public key in PEM; 'openssl pkey -in KEYFILE -pubout' prints one", file)
 }
 
 // readPEM returns the first block of a file. Errors show nothing of its content.
@@ -165,7 +168,7 @@ func readPEM(file string, private bool) (*pem.Block, error) {
 	}
 	block, _ := pem.Decode(raw)
 	if block == nil {
-		return nil, fmt.Errorf("read audit key %q: it is not PEM; make a key with 'locksteward audit keygen FILE'", file)
+		return nil, fmt.Errorf("read audit key %q: it is not PEM; make a key with '%s'", file, MakeKey)
 	}
 	return block, nil
 }
@@ -183,7 +186,7 @@ func KeyFile(cfg store.Config) string {
 }
 
 // NoKey is why checkpoints are not signed.
-const NoKey = "store.audit_key_file is empty, and beside a database there is no place for a key; make one with 'locksteward audit keygen FILE'"
+const NoKey = "store.audit_key_file is empty, and beside a database there is no place for a key; make one with '" + MakeKey + "'"
 
 // OpenKey returns the key of a store, and makes the one beside an SQLite file where
 // there is none yet. Without a key unsigned says why.

@@ -2,6 +2,7 @@ package backend
 
 import (
 	"context"
+	"fmt"
 	"strings"
 
 	"github.com/locksteward/locksteward"
@@ -146,8 +147,11 @@ func (r requests) previewView(req locksteward.Request, p source.Preview) api.Pre
 		Warnings: append([]string{}, r.service.Warnings(req)...), Keys: make([]string, 0, len(p.Keys)),
 		Script: p.Script, Args: make([]string, 0, len(p.Args)),
 	}
-	if p.Refusal != nil {
+	switch {
+	case p.Refusal != nil:
 		out.Refusal = p.Refusal.Error()
+	case p.MissingRights != "":
+		out.Refusal = fmt.Sprintf("%s; grant what `locksteward acl --config FILE --target %s` prints", p.MissingRights, req.Evidence.Target)
 	}
 	if len(p.AlsoEnds) > 0 {
 		names := make([]string, 0, len(p.AlsoEnds))

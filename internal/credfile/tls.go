@@ -85,8 +85,8 @@ func (s *Set) Refused() error {
 	return errors.Join(errs...)
 }
 
-// Client returns the configuration for one handshake with serverName: what is in
-// use now. min 0 is TLS 1.2.
+// Client returns the configuration for handshakes with serverName: the authorities that
+// are in use now, and the certificate that is in use at each handshake. min 0 is TLS 1.2.
 func (s *Set) Client(serverName string, min uint16) *tls.Config {
 	conf := &tls.Config{ServerName: serverName, MinVersion: cmp.Or(min, tls.VersionTLS12)}
 	if s == nil {
@@ -96,11 +96,12 @@ func (s *Set) Client(serverName string, min uint16) *tls.Config {
 		conf.RootCAs = s.CA.Pool()
 	}
 	if s.Pair != nil {
-		cert := s.Pair.Certificate()
 		// Not in Certificates: a certificate that the server's list of authorities does
 		// not fit would be left out in silence, and the server would say no more than
 		// that one is missing.
-		conf.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return cert, nil }
+		conf.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
+			return s.Pair.Certificate(), nil
+		}
 	}
 	return conf
 }

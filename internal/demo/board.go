@@ -170,7 +170,7 @@ func (b *board) killed(pid int) {
 // maxEvents is more than a screen shows of them.
 const maxEvents = 100
 
-// event adds a line that tells what happened; nil is none.
+// event adds a line that tells what happened; nil adds nothing.
 func (b *board) event(tell func(s *state) line) {
 	var l line
 	b.update(func(s *state) {

@@ -32,7 +32,7 @@ type Options struct {
 	Once bool
 	// Out gets the output. Errors of writing end the demo.
 	Out io.Writer
-	// Size returns the terminal's size now; nil says that Out is none.
+	// Size returns the terminal's size now; nil says that Out is not a terminal.
 	Size func() (columns, rows int)
 	// Colour says that Out shows colours.
 	Colour bool

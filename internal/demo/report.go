@@ -140,7 +140,7 @@ func (f *sighting) full() []line {
 func (r *running) next() []line {
 	commands := []line{
 		{{text: "locksteward scan redis://127.0.0.1:6379/0", style: cyan}, {text: "look once at a server of yours; it changes nothing"}},
-		{{text: "locksteward config example > locksteward.yaml", style: cyan}, {text: "write down what to watch and whom to tell"}},
+		{{text: "locksteward config show --example > locksteward.yaml", style: cyan}, {text: "write down what to watch and whom to tell"}},
 		{{text: "locksteward run --config locksteward.yaml", style: cyan}, {text: "watch it"}},
 	}
 	if r.opts.Once {

@@ -65,7 +65,7 @@ func Run(ctx context.Context, opts Options) (err error) {
 	}
 	err = errors.Join(err, r.close())
 	if err == nil && !opts.Once && r.board != nil {
-		r.farewell()
+		r.printSummary()
 	}
 	return errors.Join(err, r.out.err)
 }

@@ -251,8 +251,8 @@ func fit(parts []part, rows int) []line {
 
 func last(lines []line, n int) []line { return lines[max(0, len(lines)-n):] }
 
-// farewell is what stays on the terminal after the screen has gone.
-func (r *running) farewell() {
+// printSummary prints what stays on the terminal after the screen has gone.
+func (r *running) printSummary() {
 	r.board.look(func(s *state) {
 		r.out.lines(styled(bold, "Locksteward demo, after "+duration(time.Since(s.began))))
 		r.out.lines(findingLines(s)...)

@@ -28,7 +28,7 @@ type span struct {
 	style style
 }
 
-// line is what stands in one row of the screen.
+// line is one row of the screen.
 type line []span
 
 func text(s string) line               { return line{{text: s}} }

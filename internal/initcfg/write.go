@@ -36,15 +36,15 @@ func Write(plan Plan, target Target, now time.Time, accept func(Proposal) bool) 
 	var b strings.Builder
 	seen := plan.Seen
 	fmt.Fprintf(&b, `# Locksteward's configuration, first written by 'locksteward init' on %s.
-# What it is made of: %s in %s over %s, %d keys, %s seen.
+# What it is made of: all names of %s, read %s in %s; %d keys, %s seen.
 # Look through it, then: locksteward config check FILE, locksteward run --config FILE.
-# 'locksteward config example' has every other key with its default.
+# 'locksteward config show --example' has every other key with its default.
 
 targets:
   - # The label on everything of this target.
     name: %s
     url: %s
-`, now.UTC().Format(time.DateOnly), count(seen.Sweeps, "sweep"), report.Show(seen.To.Sub(seen.From)), oneLine(target.URL),
+`, now.UTC().Format(time.DateOnly), oneLine(target.URL), count(seen.Sweeps, "time"), report.Show(seen.To.Sub(seen.From)),
 		seen.Keys, count(len(seen.Locks), "lock"), plain(target.Name), quote(target.URL))
 	writeLogin(&b, target)
 	b.WriteString(`    # The agent cannot delete anything until it has a user that may:
@@ -55,7 +55,14 @@ targets:
 `)
 	accepted := slices.DeleteFunc(slices.Clone(plan.Proposals), func(p Proposal) bool { return !accept(p) })
 	if len(accepted) == 0 {
-		b.WriteString("classes: []\n")
+		b.WriteString(`# There is none yet. This would be one:
+#   - class: orders
+#     match: ["lock:order:*"]
+#     expect: 30s      # longer holds are reported
+#     ttl: required    # locks without TTL are reported
+#     release: off
+classes: []
+`)
 	} else {
 		b.WriteString("classes:\n")
 	}
@@ -155,7 +162,7 @@ func writeRest(b *strings.Builder, plan Plan) {
 		}
 	}
 	if n := plan.Seen.Candidates; n > 0 {
-		fmt.Fprintf(b, "\n# Candidates, which may be locks by their name and are not judged: %d. 'locksteward init\n# --match GLOB' takes keys for locks.\n", n)
+		fmt.Fprintf(b, "\n# Keys that look like locks by their name alone, and are not judged: %d. 'locksteward init\n# --match GLOB' takes keys for locks.\n", n)
 	}
 	if why := plan.Seen.Incomplete; why != "" {
 		fmt.Fprintf(b, "\n# The last sweep was not complete, so that families may be missing: %s\n", oneLine(why))

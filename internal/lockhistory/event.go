@@ -23,6 +23,7 @@ type hold struct {
 	LastRenewal time.Time  `json:"last_renewal,omitzero"`
 	HeldMs      int64      `json:"held_ms"`
 	AtLeast     bool       `json:"at_least,omitempty"`
+	ByHolder    bool       `json:"by_holder,omitempty"`
 	Digest      string     `json:"digest,omitempty"`
 	Holder      api.Holder `json:"holder"`
 }
@@ -39,7 +40,7 @@ type finding struct {
 func HoldEnded(e locksteward.Ending, watched bool) Event {
 	l := e.Lock
 	began, exact := begin(l)
-	h := hold{Began: began, AtLeast: true, Digest: l.TokenDigest, Holder: api.NewHolder(l.Holder)}
+	h := hold{Began: began, AtLeast: true, ByHolder: e.ByHolder, Digest: l.TokenDigest, Holder: api.NewHolder(l.Holder)}
 	h.Renewals, h.LastRenewal = renewals(l)
 	last := l.At
 	switch {

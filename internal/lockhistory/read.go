@@ -92,7 +92,7 @@ func eventsOf(row store.LockEvent, requestID string) []api.LockEvent {
 	var h hold
 	_ = json.Unmarshal([]byte(row.Event), &h)
 	end := api.LockEvent{
-		At: milli(row.At), Kind: row.Kind, HeldMs: h.HeldMs, HeldIsMinimum: h.AtLeast, Renewals: h.Renewals, TokenDigest: h.Digest, Holder: h.Holder,
+		At: milli(row.At), Kind: row.Kind, HeldMs: h.HeldMs, HeldIsMinimum: h.AtLeast, ByHolder: h.ByHolder, Renewals: h.Renewals, TokenDigest: h.Digest, Holder: h.Holder,
 		RequestID: requestID,
 	}
 	if requestID != "" {

@@ -80,7 +80,7 @@ func schemeHelp() string {
 	return connect.SchemeHelp + ", " + strings.Join(slices.Compact(examples), ", ")
 }
 
-// parse takes the rest of a URL apart that is none of Redis.
+// parse takes the rest of a URL apart that is not of Redis.
 func (s scheme) parse(name, rest string) (Address, error) {
 	bad := func(format string, args ...any) (Address, error) {
 		return Address{}, fmt.Errorf("%s url: %s; write %s", name, fmt.Sprintf(format, args...), s.example)

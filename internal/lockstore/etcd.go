@@ -25,17 +25,11 @@ var etcd = scheme{
 	rights: func(_ context.Context, _ source.Login, o RightsOptions) (string, error) {
 		return etcdsource.Rights(o.Classes), nil
 	},
-	examine: func(ctx context.Context, login source.Login, release *source.Login, o ExamineOptions) []source.Check {
-		var out []source.Check
-		for _, c := range etcdsource.Examine(ctx, login, o.Classes, false) {
-			out = append(out, checkOf(c.Name, c.OK, c.Text, ""))
-		}
-		if release != nil {
-			for _, c := range etcdsource.Examine(ctx, *release, o.Classes, true) {
-				out = append(out, checkOf("releaser: "+c.Name, c.OK, c.Text, ""))
-			}
-		}
-		return out
+	check: func(ctx context.Context, l source.Login, o ExamineOptions) []source.Check {
+		return etcdsource.Examine(ctx, l, o.Classes, false)
+	},
+	checkReleaser: func(ctx context.Context, l source.Login, o ExamineOptions) []source.Check {
+		return etcdsource.Examine(ctx, l, o.Classes, true)
 	},
 }
 

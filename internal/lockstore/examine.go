@@ -52,14 +52,20 @@ func Examine(ctx context.Context, o ExamineOptions) doctor.Report {
 			err = fmt.Errorf("release_credentials: %w", err)
 		}
 	}
-	switch {
-	case err != nil:
-		out.Checks = append(out.Checks, checkOf("connection", false, "the settings are wrong: "+err.Error(), "correct them"))
-	default:
+	if err != nil {
+		out.Checks = append(out.Checks, source.CheckFailed("connection", "the settings are wrong: "+err.Error(), "correct them"))
+	} else {
 		if o.Classes == nil {
 			o.Classes = &class.Set{}
 		}
-		out.Checks = append(out.Checks, schemes[schemeOf(a)].examine(ctx, reading, releasing, o)...)
+		store := schemes[schemeOf(a)]
+		out.Checks = append(out.Checks, store.check(ctx, reading, o)...)
+		if releasing != nil {
+			for _, c := range store.checkReleaser(ctx, *releasing, o) {
+				c.Name = "releaser: " + c.Name
+				out.Checks = append(out.Checks, c)
+			}
+		}
 	}
 	for _, c := range out.Checks {
 		out.Status = doctor.Worse(out.Status, c.Status)
@@ -67,13 +73,9 @@ func Examine(ctx context.Context, o ExamineOptions) doctor.Report {
 	return out
 }
 
-// checkOf returns a check of a target as a whole.
-func checkOf(name string, ok bool, found, todo string) source.Check {
-	c := source.Check{Name: name, Status: source.StatusOK, Nodes: []string{}, Found: found, Todo: todo}
-	if !ok {
-		c.Status = source.StatusFail
-	}
-	return c
+// badSettings is the check of a login whose settings are wrong.
+func badSettings(name string, err error) []source.Check {
+	return []source.Check{source.CheckFailed(name, err.Error(), "correct the settings")}
 }
 
 // RightsOptions are the options of [Rights].

@@ -36,8 +36,8 @@ type scheme struct {
 	// rights returns the statements that grant the least rights to who reads with this login, and
 	// to a releaser of that name.
 	rights func(ctx context.Context, l source.Login, o RightsOptions) (string, error)
-	// examine checks what a reader with this login can do, and a releaser if there is one.
-	examine func(ctx context.Context, l source.Login, release *source.Login, opts ExamineOptions) []source.Check
+	// check examines what a reader with this login can do, checkReleaser what a releaser can.
+	check, checkReleaser func(ctx context.Context, l source.Login, opts ExamineOptions) []source.Check
 }
 
 // reader is a source that makes its connections itself.
@@ -49,7 +49,8 @@ type reader interface {
 
 // schemes are those of all stores but Redis.
 var schemes = map[string]scheme{
-	"postgres": postgres, "postgresql": postgres, "mysql": mysql, "mariadb": mysql, "etcd": etcd, "etcds": etcds, "zookeeper": zookeeper,
+	"postgres": postgres, "postgresql": postgres, "mysql": mysql, "mariadb": mysql, "etcd": etcd, "etcds": etcds,
+	"zookeeper": zookeeper, "zookeeper+tls": zookeeperTLS,
 }
 
 // schemeOf returns the scheme of the URL that a was parsed from.

@@ -44,29 +44,20 @@ var database = scheme{
 	rights: func(ctx context.Context, l source.Login, o RightsOptions) (string, error) {
 		return sqlsource.Rights(ctx, l, sqlsource.Options{Tables: o.Tables})
 	},
-	examine: func(ctx context.Context, login source.Login, release *source.Login, o ExamineOptions) []source.Check {
-		opts := sqlsource.Options{Tables: o.Tables}
-		s, err := sqlsource.Open(login, opts)
+	check: func(ctx context.Context, l source.Login, o ExamineOptions) []source.Check {
+		s, err := sqlsource.Open(l, sqlsource.Options{Tables: o.Tables})
 		if err != nil {
-			return []source.Check{checkOf("database", false, err.Error(), "correct the settings")}
+			return badSettings("database", err)
 		}
 		defer func() { _ = s.Close() }() // nothing is lost by a connection that does not close well
-		var out []source.Check
-		for _, c := range s.Check(ctx) {
-			out = append(out, checkOf(c.Name, c.OK, c.Detail, ""))
-		}
-		if release == nil {
-			return out
-		}
-		r, err := sqlsource.OpenReleaser(*release, opts)
+		return s.Check(ctx)
+	},
+	checkReleaser: func(ctx context.Context, l source.Login, o ExamineOptions) []source.Check {
+		r, err := sqlsource.OpenReleaser(l, sqlsource.Options{Tables: o.Tables})
 		if err != nil {
-			return append(out, checkOf("releaser", false, err.Error(), "correct the settings"))
+			return badSettings("database", err)
 		}
-		defer func() { _ = r.Close() }()
-		for _, c := range r.Check(ctx) {
-			out = append(out, checkOf("releaser: "+c.Name, c.OK, c.Detail, ""))
-		}
-		return out
+		return r.Check(ctx)
 	},
 	releaser: func(l source.Login, o ReleaserOptions) (source.Releaser, error) {
 		return sqlsource.OpenReleaser(l, sqlsource.Options{Digest: o.Digest, Tables: o.Tables})

@@ -11,7 +11,7 @@ import (
 const ZooKeeper Kind = "zookeeper"
 
 var zookeeper = scheme{
-	kind: ZooKeeper, port: "2181", example: "zookeeper://a:2181,b:2181/chroot", parameters: []string{"admin_port"}, encrypted: "zookeeper:// without TLS settings: TLS is not supported",
+	kind: ZooKeeper, port: "2181", example: "zookeeper://a:2181,b:2181/chroot", parameters: []string{"admin_port"}, encrypted: "zookeeper+tls://a:2281,b:2281/chroot",
 	open: func(l source.Login, o Options) (reader, func() error, error) {
 		s, err := zksource.Open(l, zksource.Options{Digest: o.Digest})
 		if err != nil {
@@ -25,25 +25,27 @@ var zookeeper = scheme{
 	rights: func(_ context.Context, l source.Login, o RightsOptions) (string, error) {
 		return zksource.Rights(l.Username, o.Releaser, o.Classes), nil
 	},
-	examine: func(ctx context.Context, login source.Login, release *source.Login, o ExamineOptions) []source.Check {
-		s, err := zksource.Open(login, zksource.Options{})
+	check: func(ctx context.Context, l source.Login, o ExamineOptions) []source.Check {
+		s, err := zksource.Open(l, zksource.Options{})
 		if err != nil {
-			return []source.Check{checkOf("server", false, err.Error(), "correct the settings")}
+			return badSettings("server", err)
 		}
 		defer s.Close()
 		s.SetClasses(o.Classes)
-		var out []source.Check
-		for _, c := range s.Check(ctx) {
-			out = append(out, checkOf(c.Name, c.OK, c.Found, c.Todo))
-		}
-		if release == nil {
-			return out
-		}
-		r, err := zksource.OpenReleaser(*release, zksource.ReleaserOptions{})
+		return s.Check(ctx)
+	},
+	checkReleaser: func(ctx context.Context, l source.Login, _ ExamineOptions) []source.Check {
+		r, err := zksource.OpenReleaser(l, zksource.ReleaserOptions{})
 		if err != nil {
-			return append(out, checkOf("releaser", false, err.Error(), "correct the settings"))
+			return badSettings("records", err)
 		}
-		c := r.Check(ctx)
-		return append(out, checkOf("releaser: "+c.Name, c.OK, c.Found, c.Todo))
+		return r.Check(ctx)
 	},
 }
+
+// zookeeperTLS is ZooKeeper with TLS.
+var zookeeperTLS = func() scheme {
+	s := zookeeper
+	s.port, s.tls = "2281", true
+	return s
+}()

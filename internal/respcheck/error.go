@@ -18,7 +18,7 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("close connection to %s: it sent %s", e.Server, e.What)
 }
 
-// unreadable is how go-redis begins to say that a reply is none that the command has.
+// unreadable is how go-redis begins to say that a reply is not one of the command.
 var unreadable = []string{"redis: can't parse ", "redis: got ", "redis: invalid reply", "redis: the length of ", "redis: RESP3 map key"}
 
 // Lied says that err, of a call of go-redis, is that a server sent what Redis does not:

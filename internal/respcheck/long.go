@@ -6,11 +6,11 @@ import (
 	"strings"
 )
 
-// markPrefix begins what stands in the place of a long string. It is another one in
+// markPrefix begins what replaces a long string. It is another one in
 // each process and leaves it nowhere: no server can send it.
 var markPrefix = "long-string-" + rand.Text() + "-"
 
-// Long says whether s stands in the place of a string that was too long to be read,
+// Long says whether s replaces a string that was too long to be read,
 // and how long that was.
 func Long(s string) (size int64, long bool) {
 	digits, ok := strings.CutPrefix(s, markPrefix)

@@ -47,7 +47,8 @@ type Options struct {
 	NoThrottle bool
 	// SweepOn is which servers are asked for the names of all keys; "" is masters.
 	SweepOn redis.SweepOn
-	// Progress is called five times a second with how far the sweep under way is; nil is nobody.
+	// Progress is called five times a second with how far the sweep under way is, the zero value between two
+	// sweeps; nil is nobody.
 	Progress func(scanner.Progress)
 	// Warn is called, before Run returns, with what the last sweep had to do without, in
 	// sentences; nil is nobody.
@@ -213,18 +214,30 @@ func observe(ctx context.Context, p *parts, d time.Duration, record func(lockste
 	return sweep, nil
 }
 
-// explained adds what to do to the error of a server that cannot be reached, where
-// that is known.
+// explained says what to do about the error of a server that cannot be reached, where
+// that is known, in one sentence.
 func (p *parts) explained(ctx context.Context, err error) error {
 	reason := p.conn.Explain(err)
-	if ctx.Err() != nil || strings.HasSuffix(reason, "see the server's log") {
+	switch text, redis := err.Error(), p.conn.Address().Kind == lockstore.Redis; {
+	case ctx.Err() != nil, redis && strings.HasSuffix(reason, "see the server's log"):
 		return err
+	case redis && !strings.Contains(text, "\n"): // it names the node, which need not be in the URL
+		if head, todo, ok := strings.Cut(reason, ": "); ok && strings.HasSuffix(text, head) {
+			reason = todo // the error says the rest itself
+		}
+		return fmt.Errorf("%w: %s", err, reason)
 	}
-	if head, todo, ok := strings.Cut(reason, ": "); ok && strings.HasSuffix(err.Error(), head) {
-		reason = todo // the error says the rest itself
-	}
-	return fmt.Errorf("%w: %s", err, reason)
+	return &explainedError{fmt.Sprintf("read %s: %s", p.conn.Address(), reason), err}
 }
+
+// explainedError has a text in place of that of the error.
+type explainedError struct {
+	text string
+	err  error
+}
+
+func (e *explainedError) Error() string { return e.text }
+func (e *explainedError) Unwrap() error { return e.err }
 
 // recheck reads the locks again, directly, of which a second look decides
 // something (no TTL, a deadlock), once the wait of ttl/none is over, and brings
@@ -285,9 +298,8 @@ func follow(s *scanner.Scanner, progress func(scanner.Progress)) (stop func()) {
 			case <-quit:
 				return
 			case <-tick.C:
-				if p, ok := s.Progress(); ok {
-					progress(p)
-				}
+				p, _ := s.Progress()
+				progress(p)
 			}
 		}
 	}()

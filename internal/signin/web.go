@@ -91,8 +91,8 @@ func (a *Authenticator) ClearCookie(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-// LocalPath returns next if it is a path of this site, else "/". What browsers may
-// take for another site is none.
+// LocalPath returns next if it is a path of this site, else "/"; also for a path that browsers
+// may take for another site.
 func LocalPath(next string) string {
 	if !strings.HasPrefix(next, "/") || strings.HasPrefix(next, "//") || strings.ContainsAny(next, "\\\x00\t\r\n") || len(next) > 2000 ||
 		strings.HasPrefix(next, "/sign-") {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -76,6 +77,9 @@ func NewPlan(ctx context.Context, o Options) (*Plan, error) {
 	seen, err := free.Preview(ctx, p.request)
 	if err != nil {
 		return nil, err
+	}
+	if seen.MissingRights != "" && !seen.Found {
+		return nil, errors.New(seen.MissingRights + "; grant what `locksteward acl` prints")
 	}
 	p.Found = seen.Found
 	if !seen.Found {

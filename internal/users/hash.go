@@ -61,7 +61,7 @@ var phc = regexp.MustCompile(`^\$argon2id\$v=19\$m=([0-9]{1,9}),t=([0-9]{1,4}),p
 
 // errHash is about text that is no hash; it does not show it, since a person may
 // have pasted the password.
-var errHash = errors.New("is neither a bcrypt hash nor `$argon2id$v=19$m=…,t=…,p=…$salt$hash`: run `locksteward users passwd NAME`")
+var errHash = errors.New("is neither a bcrypt hash nor `$argon2id$v=19$m=…,t=…,p=…$salt$hash`: run `locksteward users change NAME --password`")
 
 // parseHash reads a bcrypt or argon2id hash.
 func parseHash(text string) (hash, error) {

@@ -12,9 +12,9 @@ import (
 
 // Classes that no caller chose.
 const (
-	// DefaultClass stands for locks without a class, as in the agent's metrics.
+	// DefaultClass is the class of locks without a class, as in the agent's metrics.
 	DefaultClass = "default"
-	// OtherClass stands for classes beyond the limit.
+	// OtherClass is the class of those beyond the limit.
 	OtherClass = "_other"
 )
 

@@ -86,7 +86,7 @@ func (c *Collector) newWatch() *watch {
 }
 
 // Close ends the observation of all clients, for good. The counts can still be
-// scraped, until the registry is told to forget the collector.
+// scraped, until the collector is unregistered.
 func (c *Collector) Close() {
 	c.mu.Lock()
 	c.closed = true

@@ -7,7 +7,7 @@ import (
 
 // holds are the holds of one client that have not ended. A hold may end more
 // than once: it is lost by the clock, and released later; its release is of
-// unknown outcome, and tried again. Only the end that is told first counts.
+// unknown outcome, and tried again. Only the first reported end counts.
 type holds struct {
 	shards [shardCount]shard
 }
@@ -15,7 +15,7 @@ type holds struct {
 const (
 	// shardCount spreads holds over several mutexes; a power of two.
 	shardCount = 16
-	// earlyPerShard bounds the losses that were told before their acquire. The
+	// earlyPerShard bounds the losses that were reported before their acquire. The
 	// time between the two is some instructions of one goroutine.
 	earlyPerShard = 16
 )
@@ -27,7 +27,7 @@ type shard struct {
 	early  []earlyLoss
 }
 
-// earlyLoss is a hold that was lost before its acquire was told.
+// earlyLoss is a hold that was lost before its acquire was reported.
 type earlyLoss struct {
 	id   string
 	took time.Duration
@@ -73,7 +73,7 @@ func (h *holds) end(id string) *series {
 	return sh.end(id)
 }
 
-// lose is end for a loss, which may be told before the acquire is.
+// lose is end for a loss, which may be reported before the acquire is.
 func (h *holds) lose(id string, took time.Duration) *series {
 	sh := h.shard(id)
 	sh.mu.Lock()

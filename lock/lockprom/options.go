@@ -16,7 +16,7 @@ import (
 	"github.com/locksteward/locksteward/lock"
 )
 
-// DefaultMaxClasses is how many classes are told apart by default.
+// DefaultMaxClasses is how many classes have metrics of their own by default.
 const DefaultMaxClasses = 32
 
 // maxMaxClasses is the most that a caller may ask for: some 130 series each.
@@ -24,7 +24,7 @@ const maxMaxClasses = 1000
 
 // Options tune a [Collector]. The zero value is usable.
 type Options struct {
-	// MaxClasses is how many classes are told apart: the first ones to come.
+	// MaxClasses is how many classes have metrics of their own: the first ones.
 	// Later ones share [OtherClass]. 1 to 1000, default [DefaultMaxClasses].
 	MaxClasses int
 	// Classes have their series from the start, so that rates see their first

@@ -25,7 +25,7 @@ const Version = 2
 // not released.
 const Grace = 5 * time.Minute
 
-// What [Decode] keeps at most of metadata, whoever wrote it.
+// What [Decode] keeps at most of metadata, whichever program wrote it.
 const (
 	MaxText    = 4096     // bytes of a text; the rest is cut off
 	MaxHolding = 256      // keys of a session

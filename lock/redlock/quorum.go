@@ -36,7 +36,7 @@ type quorum struct {
 	wg sync.WaitGroup // requests on their way, and nothing else
 	// met is set when all nodes have had the time to be connected to.
 	met atomic.Bool
-	// same is what is wrong with the nodes as far as they could be told apart.
+	// same is what is wrong with the nodes as far as they could be distinguished.
 	same atomic.Pointer[sameServer]
 
 	mu     sync.Mutex
@@ -171,7 +171,7 @@ func (q *quorum) share(ttl time.Duration) time.Duration {
 
 // Spare is what must be left of Options.Timeout for an acquire of a lease of ttl
 // to be tried once more: its two rounds, so that votes are agreed upon or taken
-// back before the caller is told. Where nodes have so long that this is most of
+// back before the caller gets its answer. Where nodes have so long that this is most of
 // the time, the last attempt is cut short instead.
 func (q *quorum) Spare(ttl time.Duration) time.Duration {
 	return min(2*q.share(ttl), q.host.Timeout/4)

@@ -23,7 +23,7 @@ local text = redis.pcall('GET', hold)
 if type(text) ~= 'string' or string.match(text, '"id":"([^"]*)"') ~= ARGV[2] then return 1 end
 local known, rest = string.match(text, '^{"fence":"(%d+)",(.*)$')
 if known and tonumber(known) < tonumber(ARGV[3]) then
-  -- The fence that this node made told when the lock was taken.
+  -- The fence of this node says when the lock was taken.
   local acquired = string.find(rest, '"acquired":"', 1, true) and '' or '"acquired":"' .. string.sub(known, 1, -4) .. '",'
   redis.pcall('SET', hold, '{"fence":"' .. ARGV[3] .. '",' .. acquired .. rest, 'KEEPTTL')
 end

@@ -523,7 +523,7 @@ func TestRedlockCloseWhileHeld(t *testing.T) {
 		t.Errorf("on %d nodes: Close leaves locks to their TTL", n)
 	}
 	if n := ns.on(record.InstanceKey(record.DefaultPrefix, c.Instance())); n != 3 {
-		t.Error("a process that holds a lock has said farewell")
+		t.Error("a process that holds a lock has deleted its heartbeat")
 	}
 	idle := ns.open(t, redlock.Options{})
 	if err := idle.Close(); err != nil {

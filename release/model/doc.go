@@ -20,6 +20,6 @@
 // What is not in it: more than one lock, more than one request, and records that
 // are lost while a script is still under way (they live seven days).
 //
-// The code that it stands for: release/execute.go, release/recover.go,
+// The code that it models: release/execute.go, release/recover.go,
 // source/redis/releaser and source/redis/formats/opening.lua.
 package model

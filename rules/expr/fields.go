@@ -99,7 +99,7 @@ func lockFields() []field {
 			return string(f.Lock.Identity)
 		}),
 		boolean("shared_token", "The token is a constant, or names a host or process: any client could release the lock.", "lock.shared_token", func(f *Facts) bool { return f.Lock.SharedToken }),
-		known("token_kind", cel.StringType, sizeName, "What kind of constant the token is. Not known if it is none.", "lock.token_kind == 'a one-digit number'", func(f *Facts) (any, bool) {
+		known("token_kind", cel.StringType, sizeName, "What kind of constant the token is. Not known if it is not a constant.", "lock.token_kind == 'a one-digit number'", func(f *Facts) (any, bool) {
 			return celString(f.Lock.TokenKind), f.Lock.TokenKind != ""
 		}),
 		number("size", "Bytes of a string, members of any other type.", "lock.size > 1000", func(f *Facts) (int64, bool) { return f.Lock.Size, true }),

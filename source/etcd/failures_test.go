@@ -196,10 +196,10 @@ func TestRights(t *testing.T) {
 	if _, err := s.Table().Refresh(t.Context(), "other"); err == nil || !strings.Contains(err.Error(), "may not be read") {
 		t.Errorf("another key: %v", err)
 	}
-	good := func(checks []etcdsource.Check) {
+	good := func(checks []source.Check) {
 		t.Helper()
 		for _, c := range checks {
-			if !c.OK || c.Text == "" {
+			if c.Status != source.StatusOK || c.Found == "" {
 				t.Errorf("%+v", c)
 			}
 		}
@@ -234,9 +234,9 @@ func TestRights(t *testing.T) {
 	out := etcdsource.Examine(t.Context(), reader, classes, true)
 	bad := 0
 	for _, c := range out {
-		if !c.OK {
+		if c.Status != source.StatusOK {
 			bad++
-			if c.Name != "read locksteward/releases/" || !strings.Contains(c.Text, "locksteward acl") {
+			if c.Name != "read locksteward/releases/" || !strings.Contains(c.Found, "locksteward acl") {
 				t.Errorf("%+v", c)
 			}
 		}

@@ -53,6 +53,9 @@ func recognise(name string, e *entry, queue bool) format {
 	if at, host, ok := uuid1(e.value); ok && !e.cut {
 		return format{library: "python-etcd3", confidence: locksteward.ConfidenceHigh, holder: locksteward.Holder{Host: host}, acquired: at, asked: true}
 	}
+	if strings.HasPrefix(name, "/tooz/locks") && uuid4(e.value) && !e.cut {
+		return format{library: "tooz", confidence: locksteward.ConfidenceHigh} // openstack/tooz, tooz/drivers/etcd3gw.py
+	}
 	if len(value) == 36 {
 		if raw, err := hex.DecodeString(strings.ReplaceAll(value, "-", "")); err == nil {
 			if at, host, ok := uuid1(raw); ok {
@@ -97,6 +100,9 @@ func uuid1(raw []byte) (at time.Time, host string, ok bool) {
 	}
 	return at, host, true
 }
+
+// uuid4 reports whether raw is a UUID of version 4: random.
+func uuid4(raw []byte) bool { return len(raw) == 16 && raw[6]>>4 == 4 && raw[8]>>6 == 2 }
 
 // word returns a value that may name a host, a member or a candidate, "" for other text.
 func word(value string) string {

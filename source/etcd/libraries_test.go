@@ -16,6 +16,7 @@ import (
 	"github.com/locksteward/locksteward"
 	"github.com/locksteward/locksteward/class"
 	"github.com/locksteward/locksteward/internal/testkit/testredis"
+	"github.com/locksteward/locksteward/internal/testkit/testtooz"
 	"github.com/locksteward/locksteward/scanner"
 	"github.com/locksteward/locksteward/source"
 )
@@ -202,6 +203,23 @@ time.sleep(600)`, host, port))
 	}
 }
 
+// The driver etcd3 of tooz locks with python-etcd3. The other one, etcd3+http, does not start with
+// the etcd3gw of Debian 12; what it writes is in TestLocksByTheirStatements.
+func TestTooz(t *testing.T) {
+	t.Parallel()
+	store := newStore(t)
+	s := scan(t, store.Source(t), "/locks/*")
+	release := testtooz.Hold(t, "etcd3://"+store.server.Addrs()[0])
+	l := locks(t, s)["/locks/"+testtooz.Lock]
+	if l.Library != "python-etcd3" || l.Lifetime != locksteward.LifetimeLease || l.TTL <= 0 || l.Identity != locksteward.IdentityStrong {
+		t.Errorf("seen %+v", l)
+	}
+	release()
+	if left := locks(t, s); len(left) != 0 {
+		t.Errorf("left %+v", left)
+	}
+}
+
 // Locks of clients that are not here, by what their sources write.
 func TestLocksByTheirStatements(t *testing.T) {
 	t.Parallel()
@@ -209,6 +227,7 @@ func TestLocksByTheirStatements(t *testing.T) {
 	s := scan(t, store.Source(t), "*lock*", "/service/*") // all there is
 	store.put(t, "node-lock", "", 30)
 	store.put(t, "/locks/gw", "c232ab00-9414-11ec-b3c8-9f68deced846", 60) // RFC 9562, appendix A.1
+	store.put(t, "/tooz/locksnightly", "\xf4\x7a\xc1\x0b\x58\xcc\x43\x72\xa5\x67\x0e\x02\xb2\xc3\xd4\x79", 30)
 	store.put(t, "/service/batman/leader", "postgresql0", 30)
 	store.put(t, "shedlock:default:report", "ADDED:2026-11-21T03:00:00.123Z@batch-7", 600)
 	store.put(t, "odd-lock", `{"some": "thing"}`, 0)
@@ -221,6 +240,7 @@ func TestLocksByTheirStatements(t *testing.T) {
 	}{
 		"node-lock":               {"node-etcd3", locksteward.Holder{}, locksteward.LifetimeLease},
 		"/locks/gw":               {"etcd3gw", locksteward.Holder{}, locksteward.LifetimeLease},
+		"/tooz/locksnightly":      {"tooz", locksteward.Holder{}, locksteward.LifetimeLease},
 		"/service/batman/leader":  {"patroni", locksteward.Holder{Host: "postgresql0"}, locksteward.LifetimeLease},
 		"shedlock:default:report": {"shedlock", locksteward.Holder{Host: "batch-7"}, locksteward.LifetimeLease},
 		"odd-lock":                {"unknown", locksteward.Holder{}, locksteward.LifetimePersistent},
@@ -239,7 +259,7 @@ func TestLocksByTheirStatements(t *testing.T) {
 	if at := seen["shedlock:default:report"].Acquired; !at.Equal(time.Date(2026, 11, 21, 3, 0, 0, 123e6, time.UTC)) {
 		t.Errorf("ShedLock's is of %s", at)
 	}
-	if len(seen) != 5 {
+	if len(seen) != 6 {
 		t.Errorf("%d locks: %v", len(seen), seen)
 	}
 	if degraded := store.Source(t).Stats().Degraded; len(degraded) != 1 {

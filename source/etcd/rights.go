@@ -55,27 +55,20 @@ func quoted(text string) string {
 	return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
 }
 
-// Check is one thing that was looked at.
-type Check struct {
-	Name string
-	OK   bool
-	Text string // what was seen, or what is wrong and what to do
-}
-
 // Examine looks whether a source or, if release is set, a releaser can do its work with
 // this login. It reads, and writes nothing: the rights of a releaser are seen as far as
 // they are readings.
-func Examine(ctx context.Context, login source.Login, classes *class.Set, release bool) []Check {
+func Examine(ctx context.Context, login source.Login, classes *class.Set, release bool) []source.Check {
 	c, err := newConn(login)
 	if err != nil {
-		return []Check{{Name: "login", Text: err.Error()}}
+		return []source.Check{source.CheckFailed("login", err.Error(), "correct the settings")}
 	}
 	defer c.close()
-	var out []Check
+	var out []source.Check
 	add := func(name, good string, err error) bool {
-		check := Check{Name: name, OK: err == nil, Text: good}
+		check := source.CheckOK(name, good)
 		if err != nil {
-			check.Text = explain(err)
+			check = source.CheckFailed(name, explain(err), "")
 		}
 		out = append(out, check)
 		return err == nil

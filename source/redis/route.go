@@ -101,7 +101,7 @@ func (p *pass) candidate(key string) {
 	}
 }
 
-// auxiliaryKey takes a key of our own under prefix, or says that it is none: an
+// auxiliaryKey takes a key of our own under prefix, or says that it is not one: an
 // application may have locks under such a name too.
 func (p *pass) auxiliaryKey(prefix, key string) bool {
 	if id, ok := record.ParseInstanceKey(prefix, key); ok {

@@ -164,7 +164,7 @@ func (w *watcher) refreshMasters() {
 	}
 }
 
-// setMasters starts to watch masters that are new and stops watching what is none any
+// setMasters starts to watch masters that are new and stops watching what is not a master any
 // more.
 func (w *watcher) setMasters(ctx context.Context, wg *sync.WaitGroup, masters []connect.Master) {
 	w.mu.Lock()

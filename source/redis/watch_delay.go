@@ -43,7 +43,7 @@ func (d *delays) longest(now time.Time) time.Duration {
 	return max(d.now, d.earlier)
 }
 
-// sooner returns the earlier of two moments, as [workItem.since] has them: 0 is none.
+// sooner returns the earlier of two moments, as [workItem.since] has them: 0 means none.
 func sooner(a, b int64) int64 {
 	if a == 0 || b != 0 && b < a {
 		return b

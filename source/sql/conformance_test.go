@@ -129,7 +129,7 @@ func (s *rows) Source(t testing.TB) source.Source { return s.source(t, source.Lo
 func (s *rows) Releaser(t testing.TB) source.Releaser {
 	t.Helper()
 	r := releaser(t, s.dsn, s.options())
-	r.KeepConnections()
+	r.KeepConnections(t)
 	return r
 }
 
@@ -139,11 +139,6 @@ func releaser(t testing.TB, dsn string, opts sqlsource.Options) *sqlsource.Relea
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
-		if err := r.Close(); err != nil {
-			t.Error(err)
-		}
-	})
 	return r
 }
 

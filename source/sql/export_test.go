@@ -1,7 +1,18 @@
 package sqlsource
 
+import "testing"
+
 // KeepConnections has a releaser keep its connections between calls, so that races are fast.
-func (r *Releaser) KeepConnections() { r.db.SetMaxIdleConns(4) }
+func (r *Releaser) KeepConnections(t testing.TB) {
+	db, _, err := r.dialect.open(r.login, r.opts.Timeout, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	db.SetMaxOpenConns(maxConnections)
+	db.SetMaxIdleConns(maxConnections)
+	r.kept = db
+	t.Cleanup(func() { _ = db.Close() })
+}
 
 // AdvisoryLibrary is advisoryLibrary of a bigint.
 func AdvisoryLibrary(key int64, database, user string) string {

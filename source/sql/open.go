@@ -68,41 +68,41 @@ func dialectOf(url string) (dialect, error) {
 // database is one login to a database.
 type database struct {
 	dialect dialect
-	db      *sql.DB
 	addr    string
 	opts    Options
 	// loopback: addresses of this machine alone are believed, too. Only tests set it.
 	loopback bool
 }
 
-func openDatabase(login source.Login, opts Options, writes bool) (*database, error) {
+// openDatabase returns the database of a login and its connections, of which there are none yet.
+func openDatabase(login source.Login, opts Options, writes bool) (*database, *sql.DB, error) {
 	opts, err := opts.withDefaults()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	d, err := dialectOf(login.URL)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	db, addr, err := d.open(login, opts.Timeout, writes)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	return &database{dialect: d, db: db, addr: addr, opts: opts}, nil
+	return &database{dialect: d, addr: addr, opts: opts}, db, nil
 }
 
 // Open returns the source of the database of a login. It connects when it is used first;
 // Close ends its connection.
 func Open(login source.Login, opts Options) (*Source, error) {
-	db, err := openDatabase(login, opts, false)
+	d, db, err := openDatabase(login, opts, false)
 	if err != nil {
 		return nil, err
 	}
-	return &Source{database: db, absent: map[string]absence{}, watch: newWatch()}, nil
+	return &Source{database: d, db: db, absent: map[string]absence{}, watch: newWatch()}, nil
 }
 
 // Ping asks the server for a sign of life.
-func (d *database) Ping(ctx context.Context) error { return d.db.PingContext(ctx) }
+func (s *Source) Ping(ctx context.Context) error { return s.db.PingContext(ctx) }
 
 // within bounds a statement on our side of the network: a server that is there ends it sooner.
 func (d *database) within(ctx context.Context) (context.Context, context.CancelFunc) {
@@ -117,8 +117,10 @@ func (d *database) now(ctx context.Context, db querier) (state, error) {
 }
 
 // Close ends the connection. That it has ended before is no error.
-func (d *database) Close() error {
-	err := d.db.Close()
+func (s *Source) Close() error { return closeDB(s.db) }
+
+func closeDB(db *sql.DB) error {
+	err := db.Close()
 	if err != nil && (errors.Is(err, driver.ErrBadConn) || err.Error() == "bad connection") { // MySQL's driver has one of its own
 		return nil
 	}

@@ -17,6 +17,9 @@ import (
 // a session. It keeps in memory what became of the last requests; the database has no record of them.
 type Releaser struct {
 	*database
+	login source.Login
+	slots chan struct{} // has a token for each connection that is open
+	kept  *sql.DB       // for connections that outlive a method; nil outside of tests
 
 	mu      sync.Mutex // guards what follows; never held over I/O
 	records map[string]*record
@@ -34,6 +37,9 @@ type record struct {
 	withdrawn   bool
 }
 
+// maxConnections bounds the connections of a releaser.
+const maxConnections = 4
+
 // maxRecords bounds the requests that are remembered.
 const maxRecords = 10_000
 
@@ -41,13 +47,14 @@ var _ source.Releaser = (*Releaser)(nil)
 
 // OpenReleaser returns the releaser of the database of a login. It connects while a method runs.
 func OpenReleaser(login source.Login, opts Options) (*Releaser, error) {
-	db, err := openDatabase(login, opts, true)
+	d, db, err := openDatabase(login, opts, true)
 	if err != nil {
 		return nil, err
 	}
-	db.db.SetMaxIdleConns(-1)
-	db.db.SetMaxOpenConns(4)
-	return &Releaser{database: db, records: map[string]*record{}}, nil
+	if err := closeDB(db); err != nil { // the settings are good
+		return nil, err
+	}
+	return &Releaser{database: d, login: login, slots: make(chan struct{}, maxConnections), records: map[string]*record{}}, nil
 }
 
 func refused(format string, args ...any) error {
@@ -122,11 +129,25 @@ func (r *Releaser) Preview(ctx context.Context, req locksteward.Request) (source
 	return out, nil
 }
 
-// with runs fn on a connection of its own, within the timeout.
+// with runs fn on a connection of its own, within the timeout, and ends the connection.
 func (r *Releaser) with(ctx context.Context, fn func(ctx context.Context, conn *sql.Conn) error) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*r.opts.Timeout)
 	defer cancel()
-	conn, err := r.db.Conn(ctx)
+	select {
+	case r.slots <- struct{}{}:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	defer func() { <-r.slots }()
+	db := r.kept
+	if db == nil {
+		var err error
+		if db, _, err = r.dialect.open(r.login, r.opts.Timeout, true); err != nil {
+			return err
+		}
+		defer func() { _ = closeDB(db) }()
+	}
+	conn, err := db.Conn(ctx)
 	if err != nil {
 		return err
 	}

@@ -2,6 +2,7 @@ package sqlsource
 
 import (
 	"context"
+	"database/sql"
 	"fmt"
 	"slices"
 	"strings"
@@ -9,90 +10,96 @@ import (
 	"github.com/locksteward/locksteward/source"
 )
 
-// Check is one thing that an operator may want to know of a login.
-type Check struct {
-	// Name says what was checked, Detail what was found: where it is not OK, what is missing, what is
-	// not seen or done without it, and the remedy.
-	Name, Detail string
-	OK           bool
-}
-
-// Check reports what of the database can be read.
-func (s *Source) Check(ctx context.Context) []Check {
+// Check reports what of the database can be read. A check that fails says what is missing, what is
+// not seen without it, and what to do.
+func (s *Source) Check(ctx context.Context) []source.Check {
 	st, err := s.now(ctx, s.db)
 	if err != nil {
-		return []Check{{Name: "database", Detail: s.Explain(err)}}
+		return []source.Check{source.CheckFailed("database", s.Explain(err), "")}
 	}
-	out := []Check{{Name: "database", OK: true, Detail: fmt.Sprintf("reached %s, server version %s", s.addr, s.dialect.versionText(st))}}
+	out := []source.Check{source.CheckOK("database", fmt.Sprintf("reached %s, server version %s", s.addr, s.dialect.versionText(st)))}
 	plan, err := s.look(ctx, s.db, st)
 	if err != nil {
-		return append(out, Check{Name: "tables", Detail: s.Explain(err)})
+		return append(out, source.CheckFailed("tables", s.Explain(err), ""))
 	}
-	for _, p := range plan.parts {
-		c := Check{Name: "session locks", OK: true, Detail: "can be read"}
-		if p != plan.parts[0] {
-			c.Name = strings.TrimPrefix(p.node, s.addr+" ")
+	for i, p := range plan.parts {
+		name := "session locks"
+		if i > 0 {
+			name = strings.TrimPrefix(p.node, s.addr+" ")
 		}
 		if _, err := s.read(ctx, s.db, p, st, nil); err != nil {
-			c.OK, c.Detail = false, s.Explain(err)
+			out = append(out, source.CheckFailed(name, s.Explain(err), ""))
+		} else {
+			out = append(out, source.CheckOK(name, "can be read"))
 		}
-		out = append(out, c)
 	}
-	for _, note := range plan.degraded {
-		out = append(out, Check{Name: "rights", Detail: note})
+	return append(out, rightsChecks(plan)...)
+}
+
+// rightsChecks are about what the plan does without.
+func rightsChecks(p plan) []source.Check {
+	var out []source.Check
+	for _, note := range p.degraded {
+		out = append(out, source.CheckFailed("rights", note, ""))
 	}
 	return out
 }
 
 // Check reports what in the database can be released.
-func (r *Releaser) Check(ctx context.Context) []Check {
-	conn, err := r.db.Conn(ctx)
-	if err != nil {
-		return []Check{{Name: "database", Detail: r.Explain(err)}}
-	}
-	defer func() { _ = conn.Close() }()
-	st, err := r.now(ctx, conn)
-	if err != nil {
-		return []Check{{Name: "database", Detail: r.Explain(err)}}
-	}
-	out := []Check{{Name: "database", OK: true, Detail: "reached " + r.addr}}
-	if st.readOnly != "" {
-		out[0] = Check{Name: "database", Detail: st.readOnly}
-	}
-	c := Check{Name: "session locks", OK: true, Detail: "sessions can be ended, but for those of superusers"}
-	ends, err := r.dialect.mayEnd(ctx, conn, st)
-	switch {
-	case err != nil:
-		c.OK, c.Detail = false, r.Explain(err)
-	case ends != "":
-		c.OK, c.Detail = false, ends
-	}
-	out = append(out, c)
-	plan, err := r.look(ctx, conn, st)
-	if err != nil {
-		return append(out, Check{Name: "tables", Detail: r.Explain(err)})
-	}
-	for _, p := range plan.parts[1:] {
-		c := Check{Name: strings.TrimPrefix(p.node, r.addr+" "), OK: true, Detail: "rows can be released"}
-		switch {
-		case p.err != nil:
-			c.OK, c.Detail = false, r.Explain(p.err)
-		case p.table.Release == "":
-			c.Detail = "rows are read and never released"
-		default:
-			may, err := r.dialect.mayFree(ctx, conn, p.table)
-			if err != nil {
-				c.OK, c.Detail = false, r.Explain(err)
-			} else if !may || !p.table.rel.readable {
-				c.OK, c.Detail = false, "rows cannot be released: a right is missing; grant what `locksteward acl` prints"
-			}
+func (r *Releaser) Check(ctx context.Context) []source.Check {
+	var out []source.Check
+	err := r.with(ctx, func(ctx context.Context, conn *sql.Conn) error {
+		st, err := r.now(ctx, conn)
+		if err != nil {
+			return err
 		}
-		out = append(out, c)
-	}
-	for _, note := range plan.degraded {
-		out = append(out, Check{Name: "rights", Detail: note})
+		if st.readOnly != "" {
+			out = append(out, source.CheckFailed("database", st.readOnly, ""))
+		} else {
+			out = append(out, source.CheckOK("database", "reached "+r.addr))
+		}
+		switch ends, err := r.dialect.mayEnd(ctx, conn, st); {
+		case err != nil:
+			out = append(out, source.CheckFailed("session locks", r.Explain(err), ""))
+		case ends != "":
+			out = append(out, source.CheckFailed("session locks", ends, ""))
+		default:
+			out = append(out, source.CheckOK("session locks", "sessions can be ended, but for those of superusers"))
+		}
+		plan, err := r.look(ctx, conn, st)
+		if err != nil {
+			out = append(out, source.CheckFailed("tables", r.Explain(err), ""))
+			return nil
+		}
+		for _, p := range plan.parts[1:] {
+			out = append(out, r.checkTable(ctx, conn, p))
+		}
+		out = append(out, rightsChecks(plan)...)
+		return nil
+	})
+	if err != nil {
+		return []source.Check{source.CheckFailed("database", r.Explain(err), "")}
 	}
 	return out
+}
+
+// checkTable reports whether the rows of a table can be released.
+func (r *Releaser) checkTable(ctx context.Context, conn *sql.Conn, p *part) source.Check {
+	name := strings.TrimPrefix(p.node, r.addr+" ")
+	switch {
+	case p.err != nil:
+		return source.CheckFailed(name, r.Explain(p.err), "")
+	case p.table.Release == "":
+		return source.CheckOK(name, "rows are read and never released")
+	}
+	may, err := r.dialect.mayFree(ctx, conn, p.table)
+	switch {
+	case err != nil:
+		return source.CheckFailed(name, r.Explain(err), "")
+	case !may || !p.table.rel.readable:
+		return source.CheckFailed(name, "rows cannot be released: a right is missing", "grant what `locksteward acl` prints")
+	}
+	return source.CheckOK(name, "rows can be released")
 }
 
 // Rights returns the statements that grant the least rights to a role that reads and to one that
@@ -117,17 +124,17 @@ func Rights(ctx context.Context, login source.Login, opts Options) (string, erro
 }
 
 // tables returns all lock tables of the database, whether they may be read or not.
-func (d *database) tables(ctx context.Context) ([]*lockTable, error) {
-	ctx, cancel := d.within(ctx)
+func (s *Source) tables(ctx context.Context) ([]*lockTable, error) {
+	ctx, cancel := s.within(ctx)
 	defer cancel()
-	all := append(slices.Clone(d.opts.Tables), Shipped()...)
-	relations, err := d.dialect.relations(ctx, d.db, names(all))
+	all := append(slices.Clone(s.opts.Tables), Shipped()...)
+	relations, err := s.dialect.relations(ctx, s.db, names(all))
 	if err != nil {
 		return nil, err
 	}
 	var out []*lockTable
 	for _, rel := range relations {
-		if p, _, _ := d.partOf(all, rel); p != nil && p.table != nil {
+		if p, _, _ := s.partOf(all, rel); p != nil && p.table != nil {
 			out = append(out, p.table)
 		}
 	}

@@ -13,11 +13,11 @@ import (
 )
 
 // failed returns the checks that are not OK.
-func failed(checks []sqlsource.Check) []string {
+func failed(checks []source.Check) []string {
 	var out []string
 	for _, c := range checks {
-		if !c.OK {
-			out = append(out, c.Name+": "+c.Detail)
+		if c.Status != source.StatusOK {
+			out = append(out, c.Name+": "+c.Found+c.Todo)
 		}
 	}
 	return out

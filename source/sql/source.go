@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"crypto/tls"
+	"database/sql"
 	"errors"
 	"fmt"
 	"net"
@@ -24,6 +25,8 @@ import (
 // Source reads one database. See [Open].
 type Source struct {
 	*database
+	db *sql.DB
+
 	host    source.Host
 	classes atomic.Pointer[class.Set]
 	watch   *watch
@@ -205,10 +208,10 @@ func (s *Source) hidden(ctx context.Context, before plan, next *plan) error {
 }
 
 // probe asks for nothing of a table.
-func (d *database) probe(ctx context.Context, t *lockTable) error {
-	ctx, cancel := d.within(ctx)
+func (s *Source) probe(ctx context.Context, t *lockTable) error {
+	ctx, cancel := s.within(ctx)
 	defer cancel()
-	rows, err := d.db.QueryContext(ctx, "SELECT 1 FROM "+t.from()+" LIMIT 0")
+	rows, err := s.db.QueryContext(ctx, "SELECT 1 FROM "+t.from()+" LIMIT 0")
 	if err != nil {
 		return err
 	}

@@ -2,106 +2,26 @@ package zksource
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
-	"io"
 	"net"
-	"net/url"
-	"slices"
-	"strconv"
-	"strings"
 	"sync"
 	"time"
 
 	"github.com/go-zookeeper/zk"
-	"golang.org/x/sync/errgroup"
 
 	"github.com/locksteward/locksteward"
 	"github.com/locksteward/locksteward/source"
 )
 
 const (
-	defaultPort = "2181"
-	dialTimeout = 3 * time.Second
+	dialTimeout = 3 * time.Second // for the TLS handshake, too
 	// maxPacket bounds an answer of a server: the names of about a million children.
 	maxPacket = 64 << 20
 	// maxRequest bounds what we send: the library sends the watches of 128 kB of paths at a time.
 	maxRequest = 256 << 10
 )
-
-// spec is a target's URL, read.
-type spec struct {
-	servers []string // host:port
-	chroot  string   // "" or a path
-	user    string
-	// admin are the URLs of the servers' admin servers, which say from where a session's client
-	// is connected; none unless admin_port is given.
-	admin []string
-}
-
-// parseURL reads zookeeper://[user@]host[:port],…[/chroot][?admin_port=8080].
-func parseURL(raw string) (spec, error) {
-	fail := func(what string) (spec, error) {
-		return spec{}, fmt.Errorf("url: %s; write zookeeper://host1:2181,host2:2181 with /chroot behind it if there is one: %w", what, locksteward.ErrInvalid)
-	}
-	rest, ok := strings.CutPrefix(raw, "zookeeper://")
-	if !ok {
-		return fail("must begin with zookeeper://")
-	}
-	rest, query, _ := strings.Cut(rest, "?")
-	if strings.Contains(rest, "#") {
-		return fail("must have no #")
-	}
-	values, err := url.ParseQuery(query)
-	if err != nil {
-		return fail("what follows ? is not admin_port=PORT")
-	}
-	for key := range values {
-		if key != "admin_port" {
-			return fail(fmt.Sprintf("parameter %q is not known, only admin_port is", key))
-		}
-	}
-	admin := values.Get("admin_port")
-	if n, err := strconv.ParseUint(admin, 10, 16); values.Has("admin_port") && (err != nil || n == 0) {
-		return fail(fmt.Sprintf("admin_port=%q is no port, the usual one is 8080", admin))
-	}
-	var s spec
-	hosts, path, _ := strings.Cut(rest, "/")
-	if i := strings.LastIndexByte(hosts, '@'); i >= 0 {
-		user, err := url.PathUnescape(hosts[:i])
-		if err != nil {
-			return fail("the user is not escaped as in a URL")
-		}
-		if strings.Contains(hosts[:i], ":") {
-			return fail("must have no password: it has a setting of its own")
-		}
-		s.user, hosts = user, hosts[i+1:]
-	}
-	for host := range strings.SplitSeq(hosts, ",") {
-		name, port, err := net.SplitHostPort(host)
-		if err != nil {
-			name, port = strings.Trim(host, "[]"), defaultPort
-		}
-		if n, err := strconv.ParseUint(port, 10, 16); name == "" || strings.ContainsAny(name, " []") || err != nil || n == 0 {
-			return fail(fmt.Sprintf("%q is no host and port", host))
-		}
-		s.servers = append(s.servers, net.JoinHostPort(name, port))
-		if admin != "" {
-			s.admin = append(s.admin, "http://"+net.JoinHostPort(name, admin))
-		}
-	}
-	path, err = url.PathUnescape(strings.TrimRight(path, "/"))
-	if err != nil {
-		return fail("the chroot is not escaped as in a URL")
-	}
-	if path != "" {
-		s.chroot = "/" + path
-	}
-	return s, nil
-}
-
-// String is how the target is called in readings: its servers, whichever of them answers.
-func (s spec) String() string { return strings.Join(s.servers, ",") + s.chroot }
 
 // client is a session with the servers of a target, begun when it is needed. It is safe for
 // concurrent use.
@@ -138,8 +58,11 @@ func newClient(login source.Login, timeout time.Duration, onEvent func(zk.Event)
 	if err != nil {
 		return nil, err
 	}
-	if login.TLS != nil {
-		return nil, fmt.Errorf("tls: is not supported for ZooKeeper; remove it, and keep the way to the servers private: %w", locksteward.ErrInvalid)
+	switch {
+	case s.tls && login.TLS == nil:
+		login.TLS = &tls.Config{MinVersion: tls.VersionTLS12}
+	case !s.tls && login.TLS != nil:
+		return nil, fmt.Errorf("url: TLS settings are given but zookeeper:// is not encrypted; write zookeeper+tls:// and the servers' secureClientPort: %w", locksteward.ErrInvalid)
 	}
 	if login.Username != "" {
 		s.user = login.Username
@@ -192,13 +115,42 @@ func (h handshake) SetReadDeadline(t time.Time) error {
 	return h.Conn.SetReadDeadline(t)
 }
 
+// handshakeError is a TLS handshake that failed.
+type handshakeError struct{ err error }
+
+func (e *handshakeError) Error() string { return "TLS handshake: " + e.err.Error() }
+func (e *handshakeError) Unwrap() error { return e.err }
+
+// dialServer connects to the server at host:port, with TLS unless cfg is nil. Where cfg has no
+// ServerName the certificate must be for the host.
+func dialServer(ctx context.Context, addr string, cfg *tls.Config) (net.Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
+	defer cancel()
+	var d net.Dialer
+	conn, err := d.DialContext(ctx, "tcp", addr)
+	if err != nil || cfg == nil {
+		return conn, err
+	}
+	if cfg.ServerName == "" {
+		cfg = cfg.Clone()
+		if cfg.ServerName, _, err = net.SplitHostPort(addr); err != nil {
+			return nil, errors.Join(err, conn.Close())
+		}
+	}
+	secure := tls.Client(conn, cfg)
+	if err := secure.HandshakeContext(ctx); err != nil {
+		_ = conn.Close() // the handshake may have closed it already
+		return nil, &handshakeError{err}
+	}
+	return secure, nil
+}
+
 // start makes a connection. It does no I/O.
 func (c *client) start() (*connection, error) {
 	ctx, stop := context.WithCancel(context.Background())
 	n := &connection{stop: stop, done: make(chan struct{}), up: make(chan struct{}), refused: make(chan struct{})}
-	dial := func(network, address string, _ time.Duration) (net.Conn, error) {
-		d := net.Dialer{Timeout: dialTimeout}
-		conn, err := d.DialContext(ctx, network, address)
+	dial := func(_, address string, _ time.Duration) (net.Conn, error) {
+		conn, err := dialServer(ctx, address, c.login.TLS)
 		n.mu.Lock()
 		defer n.mu.Unlock()
 		n.trace = err
@@ -459,99 +411,4 @@ func (c *client) path(p string) string {
 		return c.spec.chroot
 	}
 	return c.spec.chroot + p
-}
-
-// awayError says why no server serves us, by server.
-type awayError struct{ reasons []string }
-
-func (e *awayError) Error() string { return strings.Join(e.reasons, "; ") }
-
-// diagnose asks each server by the four letter word srvr, which servers allow unless they
-// are configured otherwise, why it serves us not.
-func (c *client) diagnose(ctx context.Context, trace error) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
-	defer cancel()
-	reasons := make([]string, len(c.spec.servers))
-	var asked errgroup.Group
-	asked.SetLimit(8)
-	for i, server := range c.spec.servers {
-		asked.Go(func() error {
-			state, err := serverState(ctx, server)
-			if err == nil && state == stateServing {
-				err = trace
-			}
-			reasons[i] = server + ": " + stateText(state, err)
-			return nil
-		})
-	}
-	_ = asked.Wait() // it returns no error
-	slices.Sort(reasons)
-	return &awayError{reasons}
-}
-
-// States of a server beside the modes that srvr tells: standalone, leader, follower, observer.
-const (
-	stateServing   = "serving" // it answered, in whatever mode
-	stateReadOnly  = "read-only"
-	stateNoQuorum  = "no quorum"
-	stateForbidden = "srvr is not allowed"
-)
-
-// serverState asks a server for its state. An error means that it did not answer.
-func serverState(ctx context.Context, addr string) (string, error) {
-	answer, err := fourLetters(ctx, addr, "srvr")
-	if err != nil {
-		return "", err
-	}
-	return stateOf(answer), nil
-}
-
-// stateOf reads the answer to srvr.
-func stateOf(answer string) string {
-	switch {
-	case strings.Contains(answer, "Mode: read-only"):
-		return stateReadOnly
-	case strings.Contains(answer, "Mode: "):
-		return stateServing
-	case strings.Contains(answer, "not currently serving"):
-		return stateNoQuorum
-	default:
-		return stateForbidden
-	}
-}
-
-func stateText(state string, err error) string {
-	switch {
-	case state == stateReadOnly:
-		return "the server is read-only: it has lost the others of its ensemble; bring them back"
-	case state == stateNoQuorum:
-		return "the server serves nobody: the ensemble has no leader; bring back enough of its servers for a majority"
-	case err != nil:
-		return err.Error()
-	default:
-		return "the server began no session in time"
-	}
-}
-
-// fourLetters sends one of ZooKeeper's four letter words.
-func fourLetters(ctx context.Context, addr, word string) (string, error) {
-	var d net.Dialer
-	conn, err := d.DialContext(ctx, "tcp", addr)
-	if err != nil {
-		return "", err
-	}
-	defer conn.Close()
-	if deadline, ok := ctx.Deadline(); ok {
-		if err := conn.SetDeadline(deadline); err != nil {
-			return "", err
-		}
-	}
-	if _, err := io.WriteString(conn, word); err != nil {
-		return "", err
-	}
-	answer, err := io.ReadAll(io.LimitReader(conn, 64<<10))
-	if len(answer) > 0 {
-		err = nil
-	}
-	return string(answer), err
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/locksteward/locksteward"
 	"github.com/locksteward/locksteward/class"
+	"github.com/locksteward/locksteward/source"
 )
 
 // Rights returns the commands of zkCli.sh that grant the least rights on the directories that
@@ -72,94 +73,84 @@ func named(p plan) (parents, directories []string) {
 	return parents, directories
 }
 
-// Check is one thing that was looked at, for the doctor.
-type Check struct {
-	Name string // server, session, directories, admin or records
-	OK   bool
-	// Found is what is the case, Todo what to do, "" for nothing.
-	Found, Todo string
-}
-
-// Check looks whether the servers serve us, and whether all that the classes name can be read.
-// A check that fails says what is seen without it.
-func (s *Source) Check(ctx context.Context) []Check {
-	var out []Check
+// Check reports whether the servers serve us, and whether all that the classes name can be read. A
+// check that fails says what is not seen without it.
+func (s *Source) Check(ctx context.Context) []source.Check {
+	var out []source.Check
 	for _, server := range s.client.spec.servers {
-		out = append(out, checkServer(ctx, server))
+		out = append(out, s.client.checkServer(ctx, server))
 	}
 	if _, err := s.client.get(ctx); err != nil {
-		return append(out, Check{Name: "session", Found: s.Explain(err), Todo: "see the servers' logs; without a session nothing is seen"})
+		return append(out, source.CheckFailed("session", s.Explain(err), "see the servers' logs; without a session nothing is seen"))
 	}
-	out = append(out, Check{Name: "session", OK: true, Found: "a server serves us"}, s.checkDirectories(ctx))
+	out = append(out, source.CheckOK("session", "a server serves us"), s.checkDirectories(ctx))
 	for _, admin := range s.client.spec.admin {
-		c := Check{Name: "admin", OK: true, Found: admin + " tells the addresses of sessions"}
 		if err := connections(ctx, admin, map[int64]string{}); err != nil {
-			c = Check{Name: "admin", Found: err.Error(), Todo: "open the admin server to the agent; without it the addresses of sessions are not seen, all else is"}
+			out = append(out, source.CheckFailed("admin", err.Error(), "open the admin server to the agent; without it the addresses of sessions are not seen, all else is"))
+		} else {
+			out = append(out, source.CheckOK("admin", admin+" returns the addresses of sessions"))
 		}
-		out = append(out, c)
 	}
 	return out
 }
 
-func checkServer(ctx context.Context, server string) Check {
+func (c *client) checkServer(ctx context.Context, server string) source.Check {
 	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
 	defer cancel()
-	answer, err := fourLetters(ctx, server, "srvr")
-	c := Check{Name: "server", Found: server + ": " + stateText(stateOf(answer), err)}
-	switch state := stateOf(answer); {
+	answer, err := c.fourLetters(ctx, server, "srvr")
+	state := stateOf(answer)
+	switch {
 	case err != nil:
-		c.Todo = "start the server, or open the way to it; the others may serve meanwhile"
+		return source.CheckFailed("server", server+": "+stateText(state, err), "start the server, or open the way to it; the others may serve meanwhile")
 	case state == stateServing:
 		_, mode, _ := strings.Cut(answer, "Mode: ")
 		mode, _, _ = strings.Cut(mode, "\n")
-		c.OK, c.Found = true, server+": "+mode
+		return source.CheckOK("server", server+": "+mode)
 	case state == stateForbidden:
-		c.OK, c.Found = true, server+": answers; whether it leads is not known, since 4lw.commands.whitelist does not have srvr"
+		return source.CheckOK("server", server+": answers; whether it leads is not known, since 4lw.commands.whitelist does not have srvr")
 	}
-	return c
+	return source.CheckFailed("server", server+": "+stateText(state, nil), "")
 }
 
 // checkDirectories reads all that the classes name, once.
-func (s *Source) checkDirectories(ctx context.Context) Check {
+func (s *Source) checkDirectories(ctx context.Context) source.Check {
 	p, _ := s.currentPlan()
 	r := reader{client: s.client}
 	e, err := r.expand(ctx, p)
 	if err != nil {
-		return Check{Name: "directories", Found: s.Explain(err), Todo: "grant what `locksteward acl` prints; without it nothing below is seen"}
+		return source.CheckFailed("directories", s.Explain(err), "grant what `locksteward acl` prints; without it nothing below is seen")
 	}
 	var refused []string
 	for _, dir := range e.directories {
 		if _, err := r.directory(ctx, dir); isAuth(err) {
 			refused = append(refused, locksteward.DisplayKey(dir))
 		} else if err != nil {
-			return Check{Name: "directories", Found: s.Explain(err), Todo: "try again"}
+			return source.CheckFailed("directories", s.Explain(err), "try again")
 		}
 	}
 	if n := len(refused); n > 0 {
-		return Check{
-			Name: "directories", Found: fmt.Sprintf("%d of %d cannot be read: %s", n, len(e.directories), strings.Join(refused[:min(n, 10)], ", ")),
-			Todo: "grant READ as `locksteward acl` prints; the locks of the others are seen",
-		}
+		return source.CheckFailed("directories", fmt.Sprintf("%d of %d cannot be read: %s", n, len(e.directories), strings.Join(refused[:min(n, 10)], ", ")),
+			"grant READ as `locksteward acl` prints; the locks of the others are seen")
 	}
 	if len(p.paths) == 0 {
-		return Check{Name: "directories", Found: "no class names a path", Todo: "configure a class with a pattern such as /locks/*"}
+		return source.CheckFailed("directories", "no class names a path", "configure a class with a pattern such as /locks/*")
 	}
-	return Check{Name: "directories", OK: true, Found: fmt.Sprintf("%d directories can be read", len(e.directories))}
+	return source.CheckOK("directories", fmt.Sprintf("%d directories can be read", len(e.directories)))
 }
 
-// Check looks whether the releaser has a session and may leave records. Whether it may delete
+// Check reports whether the releaser has a session and may write records. Whether it may delete
 // is not tried.
-func (r *Releaser) Check(ctx context.Context) (c Check) {
-	err := r.with(func(cl *client) error {
-		_, found, err := (reader{client: cl}).stat(ctx, r.opts.Records)
-		c = Check{Name: "records", OK: found, Found: r.opts.Records + " is there"}
-		if !found {
-			c.Found, c.Todo = r.opts.Records+" is not there", "create it as `locksteward acl` prints, unless the releaser may create it"
-		}
+func (r *Releaser) Check(ctx context.Context) []source.Check {
+	var found bool
+	err := r.with(func(cl *client) (err error) {
+		_, found, err = (reader{client: cl}).stat(ctx, r.opts.Records)
 		return err
 	})
-	if err != nil {
-		return Check{Name: "records", Found: r.explain(err), Todo: "no lock can be released until the releaser reaches a server"}
+	switch {
+	case err != nil:
+		return []source.Check{source.CheckFailed("records", r.explain(err), "no lock can be released until the releaser reaches a server")}
+	case !found:
+		return []source.Check{source.CheckFailed("records", r.opts.Records+" does not exist", "create it as `locksteward acl` prints, unless the releaser may create it")}
 	}
-	return c
+	return []source.Check{source.CheckOK("records", r.opts.Records+" exists")}
 }

@@ -91,7 +91,7 @@ func TestNoLeader(t *testing.T) {
 			s := scan(t, src, "/locks/*")
 			away(t, s, words)
 			for _, c := range src.Check(t.Context()) {
-				if c.OK || !strings.Contains(c.Found, words) || c.Name == "session" && c.Todo == "" {
+				if c.Status == source.StatusOK || !strings.Contains(c.Found, words) || c.Name == "session" && c.Todo == "" {
 					t.Errorf("check %+v", c)
 				}
 			}
@@ -254,7 +254,7 @@ func TestEnsemble(t *testing.T) {
 	servers[other].Restart()
 	back(t, s, "/locks/orders", since)
 	for _, c := range src.Check(t.Context()) {
-		if dead := strings.HasPrefix(c.Found, servers[leader].Addr()); c.OK == dead {
+		if dead := strings.HasPrefix(c.Found, servers[leader].Addr()); (c.Status == source.StatusOK) == dead {
 			t.Errorf("check %+v", c)
 		}
 	}

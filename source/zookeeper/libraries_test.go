@@ -9,8 +9,11 @@ import (
 
 	"github.com/locksteward/locksteward"
 	"github.com/locksteward/locksteward/internal/testkit/testredis"
+	"github.com/locksteward/locksteward/internal/testkit/testtooz"
 	"github.com/locksteward/locksteward/internal/testkit/testzk"
 	"github.com/locksteward/locksteward/rules"
+	"github.com/locksteward/locksteward/source"
+	zksource "github.com/locksteward/locksteward/source/zookeeper"
 )
 
 // A lock of each real library is seen with its session, and ends when it is released.
@@ -72,6 +75,25 @@ func TestRealLibraries(t *testing.T) {
 				t.Errorf("locks %q, endings %+v", names(sweep.Locks), sweep.Endings)
 			}
 		})
+	}
+}
+
+// tooz locks with kazoo, and names its member.
+func TestTooz(t *testing.T) {
+	t.Parallel()
+	server := testzk.Start(t, testzk.Standalone)
+	s := scan(t, open(t, source.Login{URL: "zookeeper://" + server.Addr()}, zksource.Options{}), "/tooz/locks/*")
+	release := testtooz.Hold(t, "zookeeper://"+server.Addr())
+	sweep, err := s.Sweep(t.Context())
+	if err != nil || len(sweep.Locks) != 1 {
+		t.Fatalf("locks %q, %v", names(sweep.Locks), err)
+	}
+	if l := sweep.Locks[0]; l.Key != "/tooz/locks/"+testtooz.Lock || l.Library != "kazoo" || l.Holder.Host != testtooz.Member || l.Lifetime != locksteward.LifetimeSession {
+		t.Errorf("seen %+v", l)
+	}
+	release()
+	if sweep, err = s.Sweep(t.Context()); err != nil || len(sweep.Locks) != 0 {
+		t.Errorf("left %q, %v", names(sweep.Locks), err)
 	}
 }
 

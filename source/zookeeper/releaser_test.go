@@ -211,7 +211,7 @@ func TestRightsOfTheReleaser(t *testing.T) {
 	acl("", both(zk.PermRead)[:1])
 	acl("", zk.WorldACL(zk.PermRead|zk.PermAdmin))
 	failed("lacks CREATE")
-	if c := r.Check(t.Context()); c.OK || c.Todo == "" {
+	if c := r.Check(t.Context())[0]; c.Status == source.StatusOK || c.Todo == "" {
 		t.Errorf("check %+v", c)
 	}
 	acl("", zk.WorldACL(zk.PermAll))
@@ -224,7 +224,7 @@ func TestRightsOfTheReleaser(t *testing.T) {
 	acl("/locks/a", both(zk.PermRead))
 	failed("lacks DELETE on /locks/a")
 	acl("/locks/a", both(zk.PermRead|zk.PermDelete))
-	if c := r.Check(t.Context()); !c.OK {
+	if c := r.Check(t.Context())[0]; c.Status != source.StatusOK {
 		t.Errorf("check %+v", c)
 	}
 	release(t, r, request(w.one()), locksteward.RequestReleased)

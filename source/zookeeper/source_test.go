@@ -29,6 +29,7 @@ func TestURL(t *testing.T) {
 		"zookeeper://h?x=y":                `parameter "x" is not known`,
 		"zookeeper://h?admin_port=0":       "admin_port=\"0\" is no port",
 		"zookeeper://h?admin_port=8080":    "",
+		"zookeeper+tls://h,g:2282/chroot":  "",
 		"zookeeper://%zz@h":                "not escaped",
 		"zookeeper://h/%zz":                "not escaped",
 		"zookeeper://h":                    "",
@@ -215,7 +216,7 @@ func TestOneDirectoryIsForbidden(t *testing.T) {
 	}
 	checks := w.src.Check(t.Context())
 	last := checks[len(checks)-1]
-	if last.OK || last.Name != "directories" || !strings.Contains(last.Found, "1 of 3 cannot be read: /locks/b") {
+	if last.Status == source.StatusOK || last.Name != "directories" || !strings.Contains(last.Found, "1 of 3 cannot be read: /locks/b") {
 		t.Errorf("checks %+v", checks)
 	}
 	// The others end as ever.
@@ -257,7 +258,7 @@ func TestAdminServer(t *testing.T) {
 		t.Errorf("session %+v", l.Session)
 	}
 	for _, c := range src.Check(t.Context()) {
-		if !c.OK {
+		if c.Status != source.StatusOK {
 			t.Errorf("check %+v", c)
 		}
 	}
@@ -267,7 +268,7 @@ func TestAdminServer(t *testing.T) {
 		t.Errorf("session %+v", l.Session)
 	}
 	checks := closed.Check(t.Context())
-	if last := checks[len(checks)-1]; last.OK || last.Name != "admin" || last.Todo == "" {
+	if last := checks[len(checks)-1]; last.Status == source.StatusOK || last.Name != "admin" || last.Todo == "" {
 		t.Errorf("checks %+v", checks)
 	}
 }

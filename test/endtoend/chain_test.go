@@ -23,68 +23,105 @@ import (
 // within is how long one step of the chain may take on a loaded machine.
 const within = 30 * time.Second
 
-// chain is all servers.
-type chain struct {
+// fixture is an agent with one target, the receivers of its notifications, and two people
+// who use its API.
+type fixture struct {
 	t     *testing.T
-	redis *testredis.Server
-	prom  *testprom.Server
-	am    *testam.Server
+	dir   string
+	agent *agent.Agent
 	sink  *sink
 	ana   *apiclient.Client // requester
 	bo    *apiclient.Client // approver
 }
 
-func newChain(t *testing.T) *chain {
+// newFixture starts an agent. Target is an element of targets without its name and schedule,
+// pattern that of the class orders, receivers are elements of alert.receivers beside the webhook.
+func newFixture(t *testing.T, target, pattern, receivers string) *fixture {
 	t.Helper()
-	c := &chain{t: t, redis: testredis.Start(t), sink: newSink(t)}
-	c.am = testam.Start(t, testam.Options{})
-	dir := t.TempDir()
-	write := func(name, text string) string {
-		path := filepath.Join(dir, name)
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		return path
-	}
-	file := write("locksteward.yaml", `
-targets: [{name: main, url: '`+c.redis.URL()+`', schedule: '@every 1s', pace: {idle: 50%, busy: 50%}, release_credentials: {}}]
-classes: [{class: orders, match: ["lock:order:*"], team: checkout, release: approve}]
+	f := &fixture{t: t, dir: t.TempDir(), sink: newSink(t)}
+	file := f.write("locksteward.yaml", `
+targets: [{name: main, schedule: '@every 1s', `+target+`}]
+classes: [{class: orders, match: ['`+pattern+`'], team: checkout, release: approve}]
 metrics: {listen: '127.0.0.1:0'}
-console: {listen: '127.0.0.1:0', users_file: '`+filepath.Join(dir, "users.yaml")+`'}
-store: {dsn: 'sqlite:`+filepath.Join(dir, "store.db")+`'}
+console: {listen: '127.0.0.1:0', users_file: '`+filepath.Join(f.dir, "users.yaml")+`'}
+store: {dsn: 'sqlite:`+filepath.Join(f.dir, "store.db")+`'}
 alert:
   grouping: {by: [target, class, rule], wait: 0s, interval: 0s}
   receivers:
-    - {name: hook, kind: webhook, url: '`+c.sink.url+`', allow_private: true, secret_files: ['`+write("secret", c.sink.secret)+`']}
-    - {name: am, kind: alertmanager, url: '`+c.am.URL()+`', allow_private: true}
-`)
+    - {name: hook, kind: webhook, url: '`+f.sink.url+`', allow_private: true, secret_files: ['`+f.write("secret", f.sink.secret)+`']}
+`+receivers)
 	tokens := map[string]locksteward.Secret{}
 	for name, role := range map[string]users.Role{"ana": users.RoleRequester, "bo": users.RoleApprover} {
-		token, err := users.Add(filepath.Join(dir, "users.yaml"), name, []users.Role{role})
+		token, err := users.Add(filepath.Join(f.dir, "users.yaml"), name, []users.Role{role})
 		if err != nil {
 			t.Fatal(err)
 		}
 		tokens[name] = token
 	}
-	a := testagent.Run(t, file, agent.Options{})
-	client := func(who string) *apiclient.Client {
-		out, err := apiclient.New(a.ConsoleURL(), tokens[who], &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: within})
+	f.agent = testagent.Run(t, file, agent.Options{})
+	client := func(name string) *apiclient.Client {
+		out, err := apiclient.New(f.agent.ConsoleURL(), tokens[name], &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: within})
 		if err != nil {
 			t.Fatal(err)
 		}
 		return out
 	}
-	c.ana, c.bo = client("ana"), client("bo")
+	f.ana, f.bo = client("ana"), client("bo")
+	return f
+}
+
+// write writes a file of the test and returns its path.
+func (f *fixture) write(name, text string) string {
+	f.t.Helper()
+	path := filepath.Join(f.dir, name)
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		f.t.Fatal(err)
+	}
+	return path
+}
+
+// await waits until ok, and logs how long that took.
+func (f *fixture) await(limit time.Duration, what string, ok func() bool) {
+	f.t.Helper()
+	began := time.Now()
+	testredis.Eventually(f.t, limit, ok, what)
+	f.t.Logf("%-52s after %s", what, time.Since(began).Round(10*time.Millisecond))
+}
+
+// awaitSweep waits until the agent has swept its target: the findings of the first sweep are one
+// digest, later ones are notifications of their own.
+func (f *fixture) awaitSweep() {
+	f.t.Helper()
+	f.await(within, "the agent has swept the target", func() bool {
+		list, err := f.ana.Targets(f.t.Context())
+		return err == nil && len(list.Targets) == 1 && list.Targets[0].Up && list.Targets[0].LastSweep != nil
+	})
+}
+
+// chain is an agent that watches a Redis, with all servers that its alerts go through.
+type chain struct {
+	*fixture
+	redis *testredis.Server
+	prom  *testprom.Server
+	am    *testam.Server
+}
+
+func newChain(t *testing.T) *chain {
+	t.Helper()
+	c := &chain{redis: testredis.Start(t), am: testam.Start(t, testam.Options{})}
+	c.fixture = newFixture(t, `url: '`+c.redis.URL()+`', pace: {idle: 50%, busy: 50%}, release_credentials: {}`, "lock:order:*",
+		`    - {name: am, kind: alertmanager, url: '`+c.am.URL()+`', allow_private: true}
+`)
 	var rules []string
 	for _, name := range []string{"alerts.yaml", "recording.yaml"} {
 		raw, err := os.ReadFile(filepath.Join("..", "..", "grafana", name))
 		if err != nil {
 			t.Fatal(err)
 		}
-		rules = append(rules, write(name, strings.ReplaceAll(string(raw), "[2m]", "[5s]")))
+		rules = append(rules, c.write(name, strings.ReplaceAll(string(raw), "[2m]", "[5s]")))
 	}
 	c.prom = testprom.Start(t, testprom.Options{
-		Targets: []string{a.MetricsAddr().String()}, RuleFiles: rules, Alertmanagers: []string{strings.TrimPrefix(c.am.URL(), "http://")},
+		Targets: []string{c.agent.MetricsAddr().String()}, RuleFiles: rules, Alertmanagers: []string{strings.TrimPrefix(c.am.URL(), "http://")},
 	})
 	return c
 }
@@ -129,16 +166,9 @@ func TestBrokenLockThroughTheWholeChain(t *testing.T) {
 	const key = "lock:order:4711"
 	await := func(what string, ok func() bool) {
 		t.Helper()
-		began := time.Now()
-		testredis.Eventually(t, within, ok, what)
-		t.Logf("%-52s after %s", what, time.Since(began).Round(10*time.Millisecond))
+		c.await(within, what, ok)
 	}
-	// The first sweep's findings are one digest: what comes later is news.
-	await("the agent has swept the target", func() bool {
-		list, err := c.ana.Targets(t.Context())
-		return err == nil && len(list.Targets) == 1 && list.Targets[0].Up && list.Targets[0].LastSweep != nil
-	})
-
+	c.awaitSweep()
 	if err := rdb.SetNX(t.Context(), key, "2c8d1c0e0b1f4f6a9a6c3f0d5b7e9a11", 0).Err(); err != nil {
 		t.Fatal(err)
 	}

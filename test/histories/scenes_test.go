@@ -9,10 +9,10 @@ import (
 	"github.com/locksteward/locksteward/source/redis/formats"
 )
 
-// rollout is a process in a declared slot that ends with a lock, killed or with a
-// farewell whose release was lost, and the next one in its slot.
+// rollout is a process in a declared slot that ends with a lock, killed or in order but
+// with its release lost, and the next one in its slot.
 func (w *world) rollout(rt *rapid.T, lib *library) {
-	polite := rapid.Bool().Draw(rt, "farewell")
+	polite := rapid.Bool().Draw(rt, "orderly end")
 	p, slot := w.inSlot(rt)
 	if p == nil {
 		return

@@ -46,7 +46,7 @@ var steps = map[string]struct {
 	"wait":             {4, (*world).waitOne},
 	"give up":          {3, (*world).giveUpOne},
 	"kill":             {4, (*world).killOne},
-	"farewell":         {2, (*world).farewell},
+	"finish":           {2, (*world).finish},
 	"pause":            {3, (*world).pause},
 	"delete heartbeat": {1, (*world).deleteHeartbeat},
 	"rollout":          {3, (*world).rollout},
@@ -413,9 +413,9 @@ func (w *world) killOne(rt *rapid.T, _ *library) {
 	}
 }
 
-// farewell is the orderly end of a process, one of whose releases may have been
+// finish is the orderly end of a process, one of whose releases may have been
 // lost on the way.
-func (w *world) farewell(rt *rapid.T, _ *library) {
+func (w *world) finish(rt *rapid.T, _ *library) {
 	list := w.living()
 	if len(list) == 0 {
 		return
@@ -437,11 +437,11 @@ func (w *world) farewell(rt *rapid.T, _ *library) {
 	w.leave(p)
 }
 
-// leave is the farewell of a process.
+// leave is the orderly end of a process.
 func (w *world) leave(p *process) {
 	w.must(w.db.Del(w.ctx, channel(p)).Err())
 	p.written = false
-	w.tell("process %s says farewell", p.id)
+	w.tell("process %s ends in order", p.id)
 	w.stop(p)
 }
 

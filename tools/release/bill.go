@@ -84,7 +84,7 @@ func references(refs []string) []cdx.BOMReference {
 	return out
 }
 
-// part is one module; of one that was replaced, what stands in its place.
+// part is one module; of one that was replaced, what replaces it.
 func part(m *debug.Module) cdx.Component {
 	if m.Replace != nil {
 		m = m.Replace

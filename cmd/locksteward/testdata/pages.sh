@@ -1,5 +1,4 @@
-# What the commands of pages find in bash: redis-cli reaches the server $R and fails on errors, `health` reaches the
-# agent at the port $METRICS, and each command has the token of a person who may run it, if it names no other.
+# What the commands of pages find in bash: redis-cli reaches the server $R and fails on errors, and each command has the token of a person who may run it, if it names no other.
 redis-cli() {
 	case " $* " in
 	*" -p "*) command redis-cli -e "$@" ;;
@@ -8,7 +7,6 @@ redis-cli() {
 }
 locksteward() {
 	case "$1 $2" in
-	health*) command locksteward "$@" --url "http://127.0.0.1:$METRICS" ;;
 	"release request") LOCKSTEWARD_TOKEN=${LOCKSTEWARD_TOKEN:-$REQUESTER} command locksteward "$@" ;;
 	*) LOCKSTEWARD_TOKEN=${LOCKSTEWARD_TOKEN:-$OTHER} command locksteward "$@" ;;
 	esac

@@ -55,6 +55,8 @@ type proc struct {
 	dir, jar    string
 	mode        Mode
 	port, admin int
+	secure      int    // the port for TLS; 0 for none
+	keys, roots string // PEM files: its certificate with the key, and the authorities of clients
 
 	mu  sync.Mutex
 	run *run
@@ -74,6 +76,11 @@ func newProc(ctx context.Context, jar string, mode Mode) (*proc, error) {
 		return nil, fmt.Errorf("make directory: %w", err)
 	}
 	p := &proc{dir: dir, jar: jar, mode: mode}
+	return p, p.start(ctx)
+}
+
+// start configures and launches a server. On an error nothing is left.
+func (p *proc) start(ctx context.Context) (err error) {
 	for range 3 { // somebody may take a port that was free
 		if err = p.configure(); err != nil {
 			break
@@ -83,9 +90,9 @@ func newProc(ctx context.Context, jar string, mode Mode) (*proc, error) {
 		}
 	}
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("start ZooKeeper: %w", err), p.close())
+		return errors.Join(fmt.Errorf("start ZooKeeper: %w", err), p.close())
 	}
-	return p, nil
+	return nil
 }
 
 // freePorts returns ports that are free at this moment.
@@ -105,14 +112,25 @@ func freePorts(n int) ([]int, error) {
 // configure gives the server ports and a configuration. One of an ensemble that is [Lonely] has
 // members that do not exist.
 func (p *proc) configure() error {
-	ports, err := freePorts(8)
+	ports, err := freePorts(9)
 	if err != nil {
 		return err
 	}
 	p.port, p.admin = ports[0], ports[1]
 	var others string
+	if p.keys != "" {
+		p.secure = ports[8]
+		others = fmt.Sprintf(`serverCnxnFactory=org.apache.zookeeper.server.NettyServerCnxnFactory
+secureClientPort=%d
+secureClientPortAddress=127.0.0.1
+ssl.keyStore.location=%s
+ssl.keyStore.type=PEM
+ssl.trustStore.location=%s
+ssl.trustStore.type=PEM
+`, p.secure, p.keys, p.roots)
+	}
 	if p.mode == Lonely || p.mode == ReadOnly {
-		others = members(ports[2:])
+		others = members(ports[2:8])
 	}
 	return p.write(1, others)
 }
@@ -214,6 +232,11 @@ func (p *proc) spawn() (*run, error) {
 	defer log.Close()
 	dir := filepath.Dir(p.jar)
 	classes := []string{p.jar, filepath.Join(dir, "slf4j-simple.jar"), filepath.Join(dir, "servlet-api.jar")} // Debian's jar names the others
+	if p.secure != 0 {                                                                                        // and of Netty only some
+		for _, part := range []string{"buffer", "codec", "common", "handler", "resolver", "transport", "transport-native-unix-common", "transport-native-epoll"} {
+			classes = append(classes, filepath.Join(dir, "netty-"+part+".jar"))
+		}
+	}
 	if dir != "/usr/share/java" {
 		classes = []string{filepath.Join(dir, "*")}
 	}

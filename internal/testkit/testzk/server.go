@@ -14,6 +14,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -21,6 +22,8 @@ import (
 	"time"
 
 	"github.com/go-zookeeper/zk"
+
+	"github.com/locksteward/locksteward/internal/testkit/testcert"
 )
 
 // TickTime is that of the servers: sessions last between two of it and a minute.
@@ -55,6 +58,25 @@ func Start(t testing.TB, mode Mode) *Server {
 	t.Helper()
 	p, err := newProc(t.Context(), need(t), mode)
 	if err != nil {
+		t.Fatalf("%v", err)
+	}
+	return own(t, p)
+}
+
+// StartTLS starts a server that serves alone, and takes clients with TLS as well: at
+// [Server.SecureAddr], with a certificate that the authority ca issued. The server's own is
+// server.
+func StartTLS(t testing.TB, ca *testcert.CA, server testcert.Pair) *Server {
+	t.Helper()
+	path := need(t)
+	dir, err := os.MkdirTemp("", "locksteward-zk-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &proc{dir: dir, jar: path, keys: filepath.Join(dir, "server.pem"), roots: filepath.Join(dir, "roots.pem")}
+	testcert.Put(t, p.keys, slices.Concat(server.Key, server.Cert))
+	testcert.Put(t, p.roots, ca.PEM)
+	if err := p.start(t.Context()); err != nil {
 		t.Fatalf("%v", err)
 	}
 	return own(t, p)
@@ -173,6 +195,9 @@ func keepLog(t testing.TB, p *proc) {
 
 // Addr returns host:port.
 func (s *Server) Addr() string { return s.proc.addr() }
+
+// SecureAddr returns host:port for clients with TLS, of a server of [StartTLS].
+func (s *Server) SecureAddr() string { return fmt.Sprintf("127.0.0.1:%d", s.proc.secure) }
 
 // Admin returns the URL of the admin server, if there is one.
 func (s *Server) Admin() string { return fmt.Sprintf("http://127.0.0.1:%d", s.proc.admin) }

@@ -9,7 +9,7 @@ import (
 
 // fresh is how long a connection that answered is taken for alive. go-redis looks
 // at each one that it takes out of its pool, which is two system calls of the ten
-// of a pair; but a server that was gone before a request was sent cannot be told
+// of a pair; but a server that was gone before a request was sent cannot be distinguished
 // from one that went with it, so that this is no longer than a round trip may be.
 const fresh = 10 * time.Millisecond
 

@@ -244,6 +244,9 @@ func releaseOne(t *testing.T, srv *testredis.Server, admin *redis.Client, f fixt
 		t.Errorf("%s: it is a %s on a server", f.path, req.Evidence.Library)
 		return
 	}
+	if now, err := executor.Preview(ctx, req); err != nil || now.Script == "" || now.MissingRights != "" {
+		t.Errorf("%s: preview: script %q, %s, %v", f.path, now.Script, now.MissingRights, err)
+	}
 	result, err := executor.Release(ctx, req)
 	if err != nil || result.State != locksteward.RequestReleased {
 		t.Errorf("%s (%s, %s): %s %s, %v", f.path, f.Want.Library, match(f.Key), result.State, result.Reason, err)
@@ -251,8 +254,8 @@ func releaseOne(t *testing.T, srv *testredis.Server, admin *redis.Client, f fixt
 	}
 
 	// The same hold under a name of no class: it can be neither read nor removed.
-	if now, err := executor.Preview(ctx, locksteward.Request{ID: "r-2", Evidence: locksteward.Evidence{Key: other}}); err == nil {
-		t.Errorf("%s: the releaser read %q: %+v", f.path, other, now)
+	if now, err := executor.Preview(ctx, locksteward.Request{ID: "r-2", Evidence: locksteward.Evidence{Key: other}}); err != nil || now.Found || now.MissingRights == "" {
+		t.Errorf("%s: the releaser read %q: %+v, %v", f.path, other, now, err)
 	}
 	req.ID, req.Evidence.Key = "r-3", other
 	if result, err := executor.Release(ctx, req); err != nil || result.State != locksteward.RequestFailed {

@@ -136,7 +136,7 @@ func (c *Conn) Renewed() <-chan struct{} {
 	return c.renewed
 }
 
-// anyPassword stands in for the password of a user that has none.
+// anyPassword replaces the password of a user that has none.
 const anyPassword locksteward.Secret = "none"
 
 // login is what a new connection logs in with.

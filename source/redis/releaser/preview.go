@@ -1,9 +1,11 @@
 package releaser
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -18,7 +20,8 @@ import (
 // mask stands for a token.
 const mask = "•••"
 
-// Preview reads the lock and returns what Release would do with it now.
+// Preview reads the lock and returns what Release would do with it now. Whether the user may
+// touch the keys of the release is asked with a script that has them and does nothing.
 func (r *Releaser) Preview(ctx context.Context, req locksteward.Request) (source.Preview, error) {
 	var out source.Preview
 	err := r.with(ctx, req.Evidence, func(cn *redis.Conn) error {
@@ -41,6 +44,9 @@ func (r *Releaser) Preview(ctx context.Context, req locksteward.Request) (source
 		for _, key := range command.Keys {
 			out.Keys = append(out.Keys, hide(key))
 		}
+		if err := cn.Eval(ctx, "return 1", command.Keys).Err(); isPermission(err) {
+			out.MissingRights = r.missingRights(err, "write "+shownKey(req)+", or use the keys beside it")
+		}
 		for _, arg := range command.Args {
 			text := fmt.Sprint(arg)
 			if raw, ok := arg.([]byte); ok {
@@ -50,11 +56,29 @@ func (r *Releaser) Preview(ctx context.Context, req locksteward.Request) (source
 		}
 		return nil
 	})
+	if isPermission(err) {
+		return source.Preview{MissingRights: r.missingRights(err, "read "+shownKey(req))}, nil
+	}
 	if err != nil {
 		return source.Preview{}, fmt.Errorf("preview release: %s", connect.Explain(err))
 	}
 	return out, nil
 }
+
+func shownKey(req locksteward.Request) string {
+	return `"` + locksteward.DisplayKey(req.Evidence.Key) + `"`
+}
+
+// missingRights says what the user may not do: the command that the server names in its refusal, else what.
+func (r *Releaser) missingRights(err error, what string) string {
+	if refused := refusedCommand.FindStringSubmatch(err.Error()); refused != nil {
+		what = "run " + strings.ToUpper(locksteward.DisplayKey(refused[1]))
+	}
+	return "the Redis user " + cmp.Or(r.cfg.Connect.Username, "default") + " may not " + what
+}
+
+// refusedCommand finds the command in the refusal of a server.
+var refusedCommand = regexp.MustCompile(`to run the '([^']+)'`)
 
 // masker hides what proves that somebody holds the lock, wherever it stands in a
 // text.

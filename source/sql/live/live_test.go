@@ -72,7 +72,6 @@ func free(t *testing.T, dsn string, l locksteward.Lock) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = r.Close() }()
 	out, err := r.Release(t.Context(), locksteward.Request{ID: "r", Evidence: locksteward.Evidence{
 		Key: l.Key, Library: l.Library, Type: l.Type, Identity: l.Identity, TokenDigest: l.TokenDigest, ExpireAt: l.ExpireAt, Count: l.Count, Holder: l.Holder,
 	}})

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -15,43 +14,6 @@ import (
 	"github.com/locksteward/locksteward/internal/audit"
 	"github.com/locksteward/locksteward/store"
 )
-
-func auditKeygenCommand(p *program) *cobra.Command {
-	var public bool
-	c := &cobra.Command{
-		Use:   "keygen FILE",
-		Short: "Create a key that signs checkpoints, and print the public key",
-		Long: `Keygen writes a new Ed25519 key (PEM, PKCS #8) with mode 0600 for
-store.audit_key_file, and prints the public key, for 'audit verify
---public-key'. Keep the public key where the agent's machine cannot write.`,
-		Example: `  locksteward audit keygen /etc/locksteward/audit.pem > audit.pub
-  locksteward audit keygen --public data/locksteward.db.audit-key > audit.pub`,
-		Args: cobra.ExactArgs(1),
-		RunE: func(_ *cobra.Command, args []string) error {
-			if public {
-				k, err := audit.ReadPublicKey(args[0])
-				if err != nil {
-					return usagef("%w", err)
-				}
-				_, err = fmt.Fprint(p.stdout, k.PEM())
-				return err
-			}
-			k := audit.NewKey()
-			err := audit.WriteKey(args[0], k)
-			if errors.Is(err, fs.ErrExist) {
-				return usagef("%w; --public prints the public key of an existing one", err)
-			}
-			if err != nil {
-				return err
-			}
-			fmt.Fprintf(p.stderr, "locksteward: %s is the key %s; its public key follows\n", args[0], k.Public().ID())
-			_, err = fmt.Fprint(p.stdout, k.Public().PEM())
-			return err
-		},
-	}
-	c.Flags().BoolVar(&public, "public", false, "print the public key of FILE, without creating one")
-	return c
-}
 
 func auditCheckpointCommand(p *program) *cobra.Command {
 	var (

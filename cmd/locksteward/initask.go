@@ -61,7 +61,7 @@ func noProposals(plan initcfg.Plan) string {
 	if seen.Candidates > 0 {
 		text += fmt.Sprintf("%s like a lock by its name alone\n", map[bool]string{true: "1 key looks", false: fmt.Sprint(seen.Candidates) + " keys look"}[seen.Candidates == 1])
 	}
-	return text + "name your locks: --match 'lock:*'; those that are held for a moment need a longer look: --observe 5m\n"
+	return text + "name your locks with --match; those that are held for a moment need a longer look: --observe 5m\n"
 }
 
 // ask asks of each class whether to take it, and returns the names of those that

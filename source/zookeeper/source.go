@@ -319,7 +319,7 @@ func (s *Source) Explain(err error) string { return explain(err, s.client.spec) 
 func degraded(unread map[string]error, p plan, user string) []string {
 	var out []string
 	if len(p.paths) == 0 {
-		out = append(out, "no class names a path, so nothing is read; configure one with a pattern such as /locks/*")
+		out = append(out, "no class names a path, so nothing is read; configure one with a pattern such as /locks/*, or scan with --match '/locks/*'")
 	}
 	paths := make([]string, 0, len(unread))
 	for path := range unread {

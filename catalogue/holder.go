@@ -123,12 +123,12 @@ var holderSentences = sentences{
 	"holder/shared-token.kind-count": {EN: "%s (%s)", ZH: "%s（%s）"},
 	"holder/shared-token.token":      {EN: "token: %s", ZH: "token 类型：%s"},
 	"host/lost.cause": {
-		EN: "The machine or its network is gone, all its processes were ended at once (a deployment, a drained node, out of memory), or it cannot reach Redis.",
-		ZH: "机器或其网络已不可用，其全部进程被同时终止（部署、节点驱逐、内存不足），或无法访问 Redis。",
+		EN: "The machine or its network is gone, all its processes were ended at once (a deployment, a drained node, out of memory), or it cannot reach the server of its locks.",
+		ZH: "机器或其网络已不可用，其全部进程被同时终止（部署、节点驱逐、内存不足），或无法访问锁所在的服务器。",
 	},
 	"host/lost.remedy": {
-		EN: "Look at the host first, not at its locks. If it is gone, leave the locks to their TTL, and release those that have a long one or none. If it lives and merely cannot reach Redis, its holders may still write: fence what they write to.",
-		ZH: "先检查主机，而非逐个处理锁。若主机已不存在，让锁自然过期，并释放过期时间很长或没有过期时间的锁。若主机仍在运行、只是无法访问 Redis，其持有者可能仍在写入：请对其写入的资源使用 fence。",
+		EN: "Look at the host first, not at its locks. If it is gone, leave the locks to their TTL, and release those that have a long one or none. If it lives and merely cannot reach that server, its holders may still write: fence what they write to.",
+		ZH: "先检查主机，而非逐个处理锁。若主机已不存在，让锁自然过期，并释放过期时间很长或没有过期时间的锁。若主机仍在运行、只是无法访问该服务器，其持有者可能仍在写入：请对其写入的资源使用 fence。",
 	},
 	"host/lost.summary": {
 		EN: "host %s is lost: %d of its %d locks went stale together",

@@ -31,6 +31,10 @@ var holderSentences = sentences{
 		ZH: "确认进程确已不存在，然后释放锁：提交释放请求，或等待过期。" +
 			"之后使用较短的过期时间并自动续期，使死亡进程的锁在数秒内自行释放。",
 	},
+	"holder/dead.remedy-row": {
+		EN: "Make sure that the process is gone, and request a release of the row: nothing else ends it.",
+		ZH: "确认进程确已不存在，然后为该行提交释放请求：它不会自行结束。",
+	},
 	"holder/dead.proof-successor": {
 		EN: "proven: %s was started at %s in the same declared slot %s, after the last heartbeat of this one",
 		ZH: "已证实：%s在 %s 于同一声明的 slot %s 中启动，晚于本进程的上次心跳",
@@ -85,8 +89,8 @@ var holderSentences = sentences{
 		ZH: "经由连接池、代理或 NAT 时，存活的持有者会来自另一个地址",
 	},
 	"holder/stranded.cause": {
-		EN: "The session that took the lock waits for its client and is not in a transaction: the unlock went to another session (a pooler in transaction mode), or the client forgot the lock, hangs, or is gone without a word. The lock stays until the session ends.",
-		ZH: "取得锁的会话正在等待其客户端，且不在事务中：解锁语句进入了另一个会话（事务模式的连接池），或客户端忘记了锁、已挂起或无声消失。在会话结束之前锁一直存在。",
+		EN: "The session that took the lock waits for its client and is not in a transaction: the unlock went to another session (a pooler in transaction mode), or the client forgot the lock, hangs, or is gone and did not close its connection. The lock stays until the session ends.",
+		ZH: "取得锁的会话正在等待其客户端，且不在事务中：解锁语句进入了另一个会话（事务模式的连接池），或客户端忘记了锁、已挂起，或未关闭连接就已消失。在会话结束之前锁一直存在。",
 	},
 	"holder/stranded.remedy": {
 		EN: "Ask whether the client still works under the lock. If not, request a release: it ends that session. Then take the lock over a connection of its own, not through a pooler in transaction mode, or use pg_advisory_xact_lock.",
@@ -96,7 +100,7 @@ var holderSentences = sentences{
 	"holder/stranded.idle":       {EN: "session %s is idle outside of a transaction for %s, since %s", ZH: "会话 %s 在事务之外已空闲 %s，自 %s 起"},
 	"holder/stranded.login":      {EN: "the session is of user %s and began at %s", ZH: "该会话属于用户 %s，始于 %s"},
 	"holder/stranded.login-from": {EN: "the session is of user %s from %s and began at %s", ZH: "该会话属于来自 %[2]s 的用户 %[1]s，始于 %[3]s"},
-	"holder/stranded.others":     {EN: "the same session holds: %s", ZH: "同一会话还持有：%s"},
+	"holder/stranded.others":     {EN: "the same session holds other %s", ZH: "同一会话还持有其他%s"},
 	"holder/stranded.by-design": {
 		EN: "who keeps a connection for its lock alone (a leader, a migration that works over other connections) has an idle session, too",
 		ZH: "专为锁保留一个连接的客户端（leader、通过其他连接执行的迁移）其会话同样空闲",
@@ -123,12 +127,12 @@ var holderSentences = sentences{
 	"holder/shared-token.kind-count": {EN: "%s (%s)", ZH: "%s（%s）"},
 	"holder/shared-token.token":      {EN: "token: %s", ZH: "token 类型：%s"},
 	"host/lost.cause": {
-		EN: "The machine or its network is gone, all its processes were ended at once (a deployment, a drained node, out of memory), or it cannot reach Redis.",
-		ZH: "机器或其网络已不可用，其全部进程被同时终止（部署、节点驱逐、内存不足），或无法访问 Redis。",
+		EN: "The machine or its network is gone, all its processes were ended at once (a deployment, a drained node, out of memory), or it cannot reach the server of its locks.",
+		ZH: "机器或其网络已不可用，其全部进程被同时终止（部署、节点驱逐、内存不足），或无法访问锁所在的服务器。",
 	},
 	"host/lost.remedy": {
-		EN: "Look at the host first, not at its locks. If it is gone, leave the locks to their TTL, and release those that have a long one or none. If it lives and merely cannot reach Redis, its holders may still write: fence what they write to.",
-		ZH: "先检查主机，而非逐个处理锁。若主机已不存在，让锁自然过期，并释放过期时间很长或没有过期时间的锁。若主机仍在运行、只是无法访问 Redis，其持有者可能仍在写入：请对其写入的资源使用 fence。",
+		EN: "Look at the host first, not at its locks. If it is gone, leave the locks to their TTL, and release those that have a long one or none. If it lives and merely cannot reach that server, its holders may still write: fence what they write to.",
+		ZH: "先检查主机，而非逐个处理锁。若主机已不存在，让锁自然过期，并释放过期时间很长或没有过期时间的锁。若主机仍在运行、只是无法访问该服务器，其持有者可能仍在写入：请对其写入的资源使用 fence。",
 	},
 	"host/lost.summary": {
 		EN: "host %s is lost: %d of its %d locks went stale together",

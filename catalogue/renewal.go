@@ -2,8 +2,8 @@ package catalogue
 
 var renewalSentences = sentences{
 	"renewal/failing.cause": {
-		EN: "The holder's process died, is paused (garbage collection, SIGSTOP, a swapping or frozen machine), its watchdog ended, or it cannot reach Redis (network, exhausted pool, timeouts).",
-		ZH: "持有者进程已退出或被暂停（GC、SIGSTOP、机器换页或冻结），看门狗已停止，或无法访问 Redis（网络、连接池耗尽、超时）。",
+		EN: "The holder's process died, is paused (garbage collection, SIGSTOP, a swapping or frozen machine), its watchdog ended, or it cannot reach the server of the lock (network, exhausted pool, timeouts).",
+		ZH: "持有者进程已退出或被暂停（GC、SIGSTOP、机器换页或冻结），看门狗已停止，或无法访问锁所在的服务器（网络、连接池耗尽、超时）。",
 	},
 	"renewal/failing.remedy": {
 		EN: "Look at the holder's process before the lease runs out: if it still works, others may soon work beside it. " +

@@ -20,8 +20,8 @@ var resolutionSentences = sentences{
 		EN: "the hold ended: its lease expired, and nobody had released it",
 		ZH: "持有已结束：租约到期，此前无人释放",
 	},
-	"resolution.deleted":  {EN: "the hold ended: its key was deleted before its expiry", ZH: "持有已结束：其 key 在到期前被删除"},
-	"resolution.replaced": {EN: "the hold ended: another hold has its key", ZH: "持有已结束：该 key 已属于另一次持有"},
+	"resolution.deleted":  {EN: "the hold ended: it was deleted before its expiry", ZH: "持有已结束：锁在到期前被删除"},
+	"resolution.replaced": {EN: "the hold ended: another hold has the lock", ZH: "持有已结束：该锁已属于另一次持有"},
 	"resolution.lapsed":   {EN: "the hold ended: its waiter did not take up the hand-off in time", ZH: "持有已结束：等待者未在时限内接手移交的锁"},
 	"resolution.server-restarted": {
 		EN: "the hold was lost: another server process answers (a restart or a failover) and does not have it",

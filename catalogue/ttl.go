@@ -7,6 +7,22 @@ var ttlSentences = sentences{
 		ZH: "在加锁与设置过期时间之间崩溃（SETNX 与 EXPIRE 是两条命令）：进程在其间退出、断网或抛出异常。" +
 			"也可能加锁时根本没有设置过期时间（例如锁表中的一行），或过期时间被去掉了（PERSIST，或之后不带 KEEPTTL 的 SET）。",
 	},
+	"ttl/none.cause-row": {
+		EN: "The process that locked the row ended without unlocking it: it was killed, crashed or lost its connection. Nothing ends the lock of such a row.",
+		ZH: "锁定该行的进程未解锁就已结束：被终止、崩溃或断开连接。这样的行锁不会自行结束。",
+	},
+	"ttl/none.cause-etcd": {
+		EN: "The key was written without a lease, or its lease was detached by a later write without one.",
+		ZH: "写入该键时没有附带租约，或之后不带租约的写入解除了租约。",
+	},
+	"ttl/none.cause-znode": {
+		EN: "The node is not ephemeral, so it does not end with the session of its creator: it was created so (kazoo: ephemeral=False), or a backup brought it back.",
+		ZH: "该节点不是临时节点，不会随创建者的会话结束：创建时即如此（kazoo：ephemeral=False），或由备份恢复而来。",
+	},
+	"ttl/none.remedy-stores": {
+		EN: "If its holder is gone, request a release of the lock. Where a lock without TTL is meant, set ttl: allowed-none on its class.",
+		ZH: "若持有者已不存在，请申请释放该锁。若确实需要无过期时间的锁，请在其 class 上设置 ttl: allowed-none。",
+	},
 	"ttl/none.remedy": {
 		EN: "If its holder is gone, request a release of the lock. On Redis, take it in one command, SET key token NX PX ms, with a random token per acquisition, " +
 			"and release it with a script that compares the token. Where a lock without TTL is meant, set ttl: allowed-none on its class.",

@@ -122,8 +122,13 @@ func judgeAbsence(in Input) Verdict {
 				locksteward.DisplayKey(a.From), dur(missing), count(a.Looks, "look", "looks"), dur(absentAfter), absentLooks)
 		})
 	}
+	var remedy locksteward.Message // the usual one
+	if l.TTL == locksteward.NoExpiry {
+		remedy = message("holder/dead.remedy-row")
+	}
 	return in.fires(locksteward.Finding{
 		Proof:   locksteward.Presumed,
+		Remedy:  remedy,
 		Summary: message("holder/dead.summary-absent", locksteward.LockName(l.Key), locksteward.DisplayKey(a.From)),
 		Evidence: join(
 			message("holder/dead.absent", locksteward.DisplayKey(a.From), missing, a.Since, message("count.looks", a.Looks)),

@@ -54,11 +54,11 @@ func (holderStranded) Evaluate(in Input) Verdict {
 		Summary:  message("holder/stranded.summary", locksteward.LockName(l.Key), idle),
 		Evidence: join(
 			message("holder/stranded.idle", locksteward.DisplayKey(s.ID), idle, s.StateSince),
+			waitersLine(l),
 			strandedLoginLine(s),
 			strandedOthersLine(s),
 			seenLine(l, in.Now),
 			holderLine(l.Holder),
-			waitersLine(l),
 		),
 		CounterEvidence: []locksteward.Message{message("holder/stranded.by-design")},
 	})

@@ -26,8 +26,8 @@ func TestResolvedSaysWhy(t *testing.T) {
 	for want, over := range map[string]func(e *Engine) []locksteward.Transition{
 		"the lock was released":                         end(locksteward.EndedReleased, ""),
 		"its lease expired, and nobody had released it": end(locksteward.EndedExpired, ""),
-		"its key was deleted before its expiry":         end(locksteward.EndedDeleted, ""),
-		"another hold has its key":                      end(locksteward.EndedReplaced, ""),
+		"it was deleted before its expiry":              end(locksteward.EndedDeleted, ""),
+		"another hold has the lock":                     end(locksteward.EndedReplaced, ""),
 		"another server process answers":                end(locksteward.EndedDeleted, locksteward.ServerRestarted),
 		"the server's data was flushed":                 end(locksteward.EndedDeleted, locksteward.ServerFlushed),
 		"the target was removed":                        func(e *Engine) []locksteward.Transition { return e.RemoveTarget("redis", after(5*time.Second)) },

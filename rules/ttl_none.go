@@ -53,6 +53,12 @@ var ttlNoneDoc = Doc{
 // ttlNoneLost is the cause for any other lock that had a TTL.
 var ttlNoneLost = message("ttl/none.cause-ttl-removed")
 
+// ttlNoneElsewhere are the causes in stores other than Redis, by the type of the lock: a row of a
+// database, a key of etcd, a node of ZooKeeper.
+var ttlNoneElsewhere = map[string]locksteward.Message{
+	"row": message("ttl/none.cause-row"), "key": message("ttl/none.cause-etcd"), "persistent": message("ttl/none.cause-znode"),
+}
+
 // Doc implements [Rule].
 func (ttlNone) Doc() Doc { return ttlNoneDoc }
 
@@ -78,8 +84,10 @@ func (ttlNone) Evaluate(in Input) Verdict {
 	if in.LibraryFacts.NoTTLByDesign && in.Class.TTL != class.TTLRequired {
 		severity = locksteward.SeverityInfo
 	}
-	cause := in.LibraryFacts.NoTTLCause
-	if cause.ID == "" && lostTTL(l) {
+	cause, remedy := in.LibraryFacts.NoTTLCause, locksteward.Message{}
+	if elsewhere, ok := ttlNoneElsewhere[l.Type]; ok {
+		cause, remedy = elsewhere, message("ttl/none.remedy-stores")
+	} else if cause.ID == "" && lostTTL(l) {
 		cause = ttlNoneLost
 	}
 	return in.fires(locksteward.Finding{
@@ -102,7 +110,8 @@ func (ttlNone) Evaluate(in Input) Verdict {
 			nameOnlyLine(l),
 			ttlNoneDesignLine(in),
 		),
-		Cause: cause,
+		Cause:  cause,
+		Remedy: remedy,
 	})
 }
 

@@ -72,7 +72,7 @@ type Traits struct {
 	// Lifetimes are those that its locks may have.
 	Lifetimes []locksteward.Lifetime
 	// ExpiryTolerance is by how much the expiry of a lease that nobody renewed may differ
-	// between two readings: more of a store that tells the time left in whole seconds.
+	// between two readings: more of a store that returns the time left in whole seconds.
 	ExpiryTolerance time.Duration
 	// Watch: changes are passed between sweeps, pushed by the store or polled.
 	Watch bool
@@ -187,7 +187,7 @@ type Sink interface {
 	Parts(count int)
 	// Total is how many names there are to be scanned in a part; negative if that is not known.
 	Total(part int, names int64)
-	// Answered is called when a part lets itself be read; state is nil if it does not tell it.
+	// Answered is called when a part lets itself be read; state is nil if it is not known.
 	Answered(part int, state *locksteward.NodeState)
 	// Scanned counts names that were read.
 	Scanned(names int)

@@ -28,7 +28,7 @@ type Address struct {
 	DB   int
 	// Hosts are host:port of each server that the URL names, or the path of a socket.
 	Hosts []string
-	// Name is what else tells two targets of the same servers apart: Sentinel's name of a master,
+	// Name is what else distinguishes two targets of the same servers: Sentinel's name of a master,
 	// a database, a directory.
 	Name string
 	// Username and Password are the URL's own; HasPassword says that it has one.
@@ -80,7 +80,7 @@ func schemeHelp() string {
 	return connect.SchemeHelp + ", " + strings.Join(slices.Compact(examples), ", ")
 }
 
-// parse takes the rest of a URL apart that is not of Redis.
+// parse parses the rest of a URL of a store other than Redis.
 func (s scheme) parse(name, rest string) (Address, error) {
 	bad := func(format string, args ...any) (Address, error) {
 		return Address{}, fmt.Errorf("%s url: %s; write %s", name, fmt.Sprintf(format, args...), s.example)

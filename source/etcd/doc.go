@@ -29,7 +29,7 @@
 //
 // # Time
 //
-// etcd tells no time of day and keeps none: all times are by the agent's clock, and when
+// etcd has no clock for clients and keeps no times: all times are by the agent's clock, and when
 // a lock was taken is known from when it was first seen. What is left of a lease comes in
 // whole seconds, see [expiryTolerance].
 //

@@ -35,7 +35,7 @@ func queueOf(e *entry) (string, bool) {
 	return e.key[:i], true
 }
 
-// recognise says who wrote a key. queue is whether it stands in one.
+// recognise says who wrote a key. queue is whether the key is in a queue.
 func recognise(name string, e *entry, queue bool) format {
 	value := string(e.value)
 	if queue {

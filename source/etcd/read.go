@@ -25,14 +25,14 @@ const (
 	// maxQueue bounds how many keys are read below one name.
 	maxQueue = 10_000
 	// namesAtOnce is how many names one transaction reads, with two ranges each: etcd
-	// takes 128 of them unless told otherwise.
+	// takes 128 of them unless configured otherwise.
 	namesAtOnce = 50
 	// leasesAtOnce is how many leases are asked for at the same time.
 	leasesAtOnce = 8
 	// expiryTolerance is by how much the expiry of a lease that nobody renewed may
-	// differ between two readings: the time left is told in whole seconds.
+	// differ between two readings: the time left is in whole seconds.
 	expiryTolerance = 1500 * time.Millisecond
-	// maxLease is more than any lease lasts, so that its end can be told as a time.
+	// maxLease is more than any lease lasts, so that its end can be computed.
 	maxLease = 100 * 365 * 24 * time.Hour
 )
 

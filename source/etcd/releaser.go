@@ -160,7 +160,7 @@ func script(f *found) string {
 	text := `if create_revision(KEYS[1]) = ARGV[1] and lease(KEYS[1]) = ARGV[2] and create_revision(KEYS[2]) = 0
 then delete KEYS[1]; put KEYS[2] "` + recordReleased + `"
 # The key alone goes; its lease and the other keys of it stay.
-# The holder is not told unless it watches the key: if it lives, it works on without the lock.`
+# The holder does not learn of it unless it watches the key: if it lives, it works on without the lock.`
 	if f.queue && len(f.keys) > 1 {
 		text += "\n# The first of those who wait has the lock then."
 	}
@@ -264,7 +264,7 @@ func (r *Releaser) notThere(ctx context.Context, rd *reader, req locksteward.Req
 	return source.Outcome{State: locksteward.RequestChanged, Differences: now.differences}, false, nil
 }
 
-// recorded is the outcome that a record tells.
+// recorded is the outcome in a record.
 func recorded(value string) source.Outcome {
 	if value == recordReleased {
 		return source.Outcome{State: locksteward.RequestReleased, ConfirmedBy: source.ConfirmedByRecord}

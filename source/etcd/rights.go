@@ -98,11 +98,11 @@ func Examine(ctx context.Context, login source.Login, classes *class.Set, releas
 			return get(ctx, client, from, clientv3.WithRange(end), clientv3.WithLimit(1), clientv3.WithKeysOnly())
 		}))
 	}
-	add("leases", "what is left of leases is told", func() error {
+	add("leases", "the remaining time of leases can be read", func() error {
 		_, err := rd.leaseOf(ctx, 1)
 		return err
 	}())
-	add("clock", "etcd tells no time: ends of leases and ages are by the agent's clock", nil)
+	add("clock", "etcd has no clock for clients: ends of leases and ages are by the agent's clock", nil)
 	return out
 }
 

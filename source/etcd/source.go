@@ -158,7 +158,7 @@ func (s *Source) area() (prefixes []string, changed <-chan struct{}) {
 }
 
 // kindOf says what a lock is by its name, and by its key where the pattern of a class
-// ends behind the name of a queue; "" if it is none.
+// ends behind the name of a queue; "" if the name is not that of a queue.
 func (s *Source) kindOf(f *found) (kind locksteward.Kind, name string, configured bool) {
 	s.mu.Lock()
 	classes := s.classes

@@ -47,7 +47,7 @@ var (
 	errSilent  = fmt.Errorf("the watch gave no sign of life for %s", silentFor)
 )
 
-// Watch implements [source.Source]: etcd tells which keys changed, and those are read.
+// Watch implements [source.Source]: etcd sends the keys that changed, and those are read.
 func (s *Source) Watch(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -102,7 +102,7 @@ func (s *Source) watchOnce(ctx context.Context) error {
 	}
 	ask := time.NewTicker(askEvery)
 	defer ask.Stop()
-	heard, created := time.Now(), 0
+	lastAnswer, created := time.Now(), 0
 	for {
 		select {
 		case <-ctx.Done():
@@ -110,7 +110,7 @@ func (s *Source) watchOnce(ctx context.Context) error {
 		case <-changed:
 			return errChanged
 		case <-ask.C:
-			if time.Since(heard) > silentFor {
+			if time.Since(lastAnswer) > silentFor {
 				return errSilent
 			}
 			if created == len(prefixes) {
@@ -119,10 +119,10 @@ func (s *Source) watchOnce(ctx context.Context) error {
 				}
 			}
 		case r := <-news:
-			heard = time.Now()
+			lastAnswer = time.Now()
 			if r.CompactRevision != 0 {
 				s.mu.Lock()
-				s.watch.next = 0 // what happened before is not told any more
+				s.watch.next = 0 // etcd does not send earlier events any more
 				s.mu.Unlock()
 			}
 			if err := r.Err(); err != nil {
@@ -265,7 +265,7 @@ func (s *Source) sweptAt(rev int64) {
 	s.watch.next = rev + 1
 }
 
-// watched notes that etcd tells of all changes from now on; those before are for a sweep
+// watched notes that etcd sends all changes from now on; those before are for a sweep
 // to find if blind is set.
 func (s *Source) watched(blind bool) {
 	s.mu.Lock()

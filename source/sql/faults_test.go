@@ -62,7 +62,7 @@ func TestTablesThatCannotBeRead(t *testing.T) {
 			repair: "ALTER TABLE app_locks ALTER until TYPE timestamptz USING now() + interval '1 h'",
 		},
 		"no table": {
-			spoil: "ALTER TABLE app_locks RENAME TO app_lock", reason: "there is none in database",
+			spoil: "ALTER TABLE app_locks RENAME TO app_lock", reason: "has no such table",
 			repair: "ALTER TABLE app_lock RENAME TO app_locks",
 		},
 	} {

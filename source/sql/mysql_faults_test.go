@@ -35,7 +35,7 @@ func TestTablesThatCannotBeReadInMariaDB(t *testing.T) {
 		},
 		"no right at all": {
 			spoil:  "REVOKE SELECT ON app_locks FROM READER",
-			reason: "there is none in database", repair: "DO 0",
+			reason: "has no such table", repair: "DO 0",
 		},
 		"no column": {
 			spoil: "ALTER TABLE app_locks CHANGE owner boss varchar(200)", reason: `no column "owner"`,
@@ -46,7 +46,7 @@ func TestTablesThatCannotBeReadInMariaDB(t *testing.T) {
 			repair: "ALTER TABLE app_locks CHANGE until until datetime(6)",
 		},
 		"no table": {
-			spoil: "RENAME TABLE app_locks TO app_lock", reason: "there is none in database",
+			spoil: "RENAME TABLE app_locks TO app_lock", reason: "has no such table",
 			repair: "RENAME TABLE app_lock TO app_locks",
 		},
 	} {

@@ -21,8 +21,8 @@ const terminate = `SELECT pg_terminate_backend(s.pid) FROM (
 
 const backendIsThere = `SELECT count(*) > 0 FROM pg_stat_activity WHERE pid = $1 AND (extract(epoch FROM backend_start) * 1000000)::bigint = $2`
 
-// errStillThere is a session that was told to end and works on.
-var errStillThere = errors.New("the session was told to end and has not ended yet")
+// errStillThere is a session that was asked to end and still works.
+var errStillThere = errors.New("the session was asked to end and has not ended yet")
 
 func (r *advisoryRow) args() []any {
 	mode := "ExclusiveLock"

@@ -31,7 +31,7 @@ type record struct {
 	done    bool // outcome says what it did
 	outcome source.Outcome
 	// transaction is one whose commit was not answered, "" if its database names none; sent says that a
-	// commit was sent, or a session told to end.
+	// commit was sent, or a session was asked to end.
 	transaction string
 	sent        bool
 	withdrawn   bool
@@ -308,7 +308,7 @@ func (r *Releaser) release(ctx context.Context, req locksteward.Request, rec *re
 	case errors.Is(err, errRuns):
 		return source.Outcome{}, fmt.Errorf("release: %w", err)
 	}
-	// No commit was sent and no session told to end: what the connection did before, ended with it.
+	// No commit was sent and no session was asked to end: what the connection did before ended with it.
 	return source.Failed(r.Explain(err)), nil
 }
 
@@ -432,7 +432,7 @@ func (r *Releaser) resolve(ctx context.Context, conn *sql.Conn, req locksteward.
 	same := now.hold != nil && len(source.Differences(req.Evidence, now.evidence(req.Evidence))) == 0
 	switch {
 	case sent && same && now.part.table == nil:
-		return source.Unknown("the session may have been told to end, and holds the lock still"), nil
+		return source.Unknown("the session may have been asked to end, and still holds the lock"), nil
 	case same && req.Evidence.Identity != locksteward.IdentityNone:
 		return source.Failed("it was not carried out and is withdrawn; the lock is still held"), nil
 	case same:

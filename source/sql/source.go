@@ -252,7 +252,7 @@ func (d *database) look(ctx context.Context, db querier, st state) (plan, error)
 	}
 	for i, t := range d.opts.Tables {
 		if !found[i] {
-			err := fmt.Errorf("%w %s: there is none in database %q; correct the name, or remove the description", ErrTable, t.Table, st.database)
+			err := fmt.Errorf("%w %s: database %q has no such table; correct the name, or remove the description", ErrTable, t.Table, st.database)
 			out.parts = append(out.parts, &part{node: d.addr + " " + t.Table, prefix: cmp.Or(t.Prefix, t.Table+":"), err: err})
 		}
 	}

@@ -106,7 +106,7 @@ func (t *lockTable) selects(fields []string, where string, limit int) string {
 	for i, f := range fields {
 		list = append(list, fmt.Sprintf("%s AS f%d", f, i)) // columns may have the names of others
 	}
-	// The time stands beside the rows, so that a table without any tells it, too.
+	// The time comes by a LEFT JOIN, so that the answer of a table without rows has it, too.
 	return fmt.Sprintf("SELECT n.now, r.* FROM (SELECT %s AS now) n LEFT JOIN (SELECT %s FROM %s WHERE %s LIMIT %d) r ON 1 = 1",
 		t.dialect.now(kindNumber), strings.Join(list, ", "), t.from(), where, limit)
 }
@@ -368,7 +368,7 @@ func (t *lockTable) hold(at time.Time, f []sql.NullString, digest locksteward.Di
 	if us, ok := number(until); ok {
 		o.Lifetime, o.ExpireAt, o.TTL = locksteward.LifetimeLease, us/1000, time.UnixMicro(us).Sub(at)
 	}
-	// What a holder that renews does not change tells one hold from the next.
+	// What a holder that renews does not change distinguishes one hold from the next.
 	renews := t.Until != "" || t.Rewritten
 	switch {
 	case version.Valid && !renews:

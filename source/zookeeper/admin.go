@@ -22,7 +22,7 @@ func (s *Source) askAdmin(ctx context.Context) {
 	}
 	addrs := map[int64]string{}
 	for _, url := range s.client.spec.admin {
-		_ = connections(ctx, url, addrs) // [Source.Check] tells of it
+		_ = connections(ctx, url, addrs) // [Source.Check] reports it
 	}
 	s.mu.Lock()
 	s.addrs = addrs

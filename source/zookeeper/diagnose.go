@@ -41,7 +41,7 @@ func (c *client) diagnose(ctx context.Context, trace error) error {
 	return &awayError{reasons}
 }
 
-// States of a server beside the modes that srvr tells: standalone, leader, follower, observer.
+// States of a server beside the modes in the answer to srvr: standalone, leader, follower, observer.
 const (
 	stateServing   = "serving" // it answered, in whatever mode
 	stateReadOnly  = "read-only"

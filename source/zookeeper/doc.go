@@ -18,6 +18,6 @@
 //
 // A hold is one node: its digest is of its path and czxid, the transaction that made it. The
 // lock ends with the session that made the node (ephemeralOwner), unless the node is
-// persistent. ZooKeeper does not tell its time: readings have the agent's, while ctime, when
+// persistent. ZooKeeper has no clock for clients: readings have the agent's, while ctime, when
 // the holder asked for the lock, is by the server's clock.
 package zksource

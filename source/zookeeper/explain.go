@@ -44,7 +44,7 @@ func explain(err error, s spec) string {
 	case errors.Is(err, source.ErrStalled), errors.Is(err, errTimeout), errors.Is(err, context.DeadlineExceeded):
 		return "the server did not answer in time: it may be overloaded, paused or away"
 	case errors.Is(err, zk.ErrSessionExpired):
-		return "our session expired: the server heard nothing of us for longer than its timeout; the next attempt begins another"
+		return "our session expired: the server received nothing from us for longer than its timeout; the next attempt begins another"
 	case errors.Is(err, zk.ErrConnectionClosed), errors.Is(err, zk.ErrClosing), errors.Is(err, zk.ErrNoServer), errors.Is(err, net.ErrClosed), isNetwork(err):
 		return "the connection broke: the server ended, or the network is interrupted"
 	case errors.Is(err, errChanging), errors.Is(err, errManyHolds):

@@ -140,7 +140,7 @@ func (r reader) expand(ctx context.Context, p plan) (expansion, error) {
 var errManyDirectories = fmt.Errorf("the classes name more than %d directories; write patterns that name fewer", maxDirectories)
 
 // listing returns the names of a node's children, none if it is not there. With a watch its
-// appearance is told too.
+// creation is reported, too.
 func (r reader) listing(ctx context.Context, dir string) ([]string, error) {
 	for {
 		names, _, found, err := r.children(ctx, dir)

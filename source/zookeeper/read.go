@@ -59,7 +59,7 @@ var errManyHolds = fmt.Errorf("more than %d hold it at once, which is more than 
 // reader reads nodes by one client.
 type reader struct {
 	client *client
-	// watch has the server tell once of the next change of each directory that is read.
+	// watch has the server send one event for the next change of each directory that is read.
 	watch bool
 	// reads is called with each answer.
 	reads func()
@@ -152,7 +152,7 @@ func (r reader) answered(err error) {
 }
 
 // directory reads the holds at a path: of a lock directory, a semaphore, or a fixed node. With
-// a watch it tells, too, that the path comes to be.
+// a watch it also reports the creation of the path.
 func (r reader) directory(ctx context.Context, path string) ([]hold, error) {
 	for range attempts {
 		at := time.Now()
@@ -309,7 +309,7 @@ func (r reader) waiters(ctx context.Context, path string, members []member) ([]w
 	return out, nil
 }
 
-// identity is how surely the hold can be told from the next one of its name.
+// identity is how surely the hold can be distinguished from the next one of its name.
 func (h *hold) identity() locksteward.Identity {
 	if h.fresh {
 		return locksteward.IdentityStrong

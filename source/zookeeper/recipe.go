@@ -14,7 +14,7 @@ const (
 	libraryDotNet      = "distributedlock-dotnet"
 	libraryZKRuby      = "zk-ruby"
 	libraryRecipe      = "zookeeper-recipes"
-	// libraryFixed is a fixed ephemeral node, whoever made it: Kafka's /controller, Patroni's
+	// libraryFixed is a fixed ephemeral node of any library: Kafka's /controller, Patroni's
 	// /service/NAME/leader, /hbase/master.
 	libraryFixed = "zookeeper-ephemeral"
 	// libraryUnknown is a queue of which nobody knows who made it.

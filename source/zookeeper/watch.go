@@ -19,7 +19,7 @@ const (
 	refusedEvery = 10 * time.Second
 )
 
-// Watch implements [source.Source]: the servers tell once of the next change of each
+// Watch implements [source.Source]: the servers send one event for the next change of each
 // directory, which is then read and watched again.
 func (s *Source) Watch(ctx context.Context) error {
 	s.mu.Lock()

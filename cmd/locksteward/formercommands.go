@@ -27,7 +27,7 @@ var formerCommands = map[string]string{
 	"store repair":        "locksteward store backup --in-place",
 }
 
-// noSubcommand is the check of arguments of a command that only has subcommands: what is left is the name of none.
+// noSubcommand checks the arguments of a command that only has subcommands: an argument that is left names none of them.
 func noSubcommand(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil

@@ -60,7 +60,7 @@ scan a server, and 'locksteward run' to watch it.`,
 	}
 	root.SetVersionTemplate("{{.Name}} {{.Version}}\n")
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		// Flags are read first: of a command that is none they are all unknown.
+		// Flags are read first: those of an unknown command are all unknown.
 		if words := cmd.Flags().Args(); cmd.HasSubCommands() && len(words) > 0 {
 			return noSubcommand(cmd, words)
 		}

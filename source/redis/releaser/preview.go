@@ -17,7 +17,7 @@ import (
 	"github.com/locksteward/locksteward/source/redis/formats"
 )
 
-// mask stands for a token.
+// mask replaces a token.
 const mask = "•••"
 
 // Preview reads the lock and returns what Release would do with it now. Whether the user may
@@ -80,7 +80,7 @@ func (r *Releaser) missingRights(err error, what string) string {
 // refusedCommand finds the command in the refusal of a server.
 var refusedCommand = regexp.MustCompile(`to run the '([^']+)'`)
 
-// masker hides what proves that somebody holds the lock, wherever it stands in a
+// masker hides what proves that somebody holds the lock, wherever it is in a
 // text.
 func masker(s formats.Sample) func(string) string {
 	secrets := []string{string(s.Value)}

@@ -21,7 +21,7 @@ func Undecidable(classes []class.Class, people []Actor) []string {
 		requesters := slices.DeleteFunc(slices.Clone(people), func(a Actor) bool { return a.may(RoleRequester) != nil })
 		switch n := len(approvers); {
 		case n < c.ApprovalsOrDefault():
-			out = append(out, fmt.Sprintf("class %q: %d people must approve a release and %d may; give more people the role approver, or lower approvals",
+			out = append(out, fmt.Sprintf("class %q: approvals needed %d, people who may approve %d; give more people the role approver, or lower approvals",
 				c.Name, c.ApprovalsOrDefault(), n))
 		case len(requesters) > 0 && n == c.ApprovalsOrDefault() && c.SelfApprovalOrDefault() == class.SelfApprovalDeny &&
 			!slices.ContainsFunc(requesters, func(a Actor) bool { return !slices.ContainsFunc(approvers, func(b Actor) bool { return b.is(a.Name) }) }):

@@ -49,7 +49,7 @@ func TestReport(t *testing.T) {
 	if !slices.Equal(lines, want) {
 		t.Errorf("got %q, want %q", lines, want)
 	}
-	if len(got.Warnings) != 1 || !strings.Contains(got.Warnings[0], `class "hard": 3 people must approve a release and 2 may`) {
+	if len(got.Warnings) != 1 || !strings.Contains(got.Warnings[0], `class "hard": approvals needed 3, people who may approve 2`) {
 		t.Errorf("warnings %q", got.Warnings)
 	}
 	if len(got.Users) != 5 || !got.Users[4].Disabled || got.Users[1].Teams[0] != "checkout" {

@@ -74,7 +74,7 @@ func TestFindingsBeforeTheFirstSweepEnds(t *testing.T) {
 	}
 	b := newBed(t, "targets: [{name: main, url: '"+srv.URL()+"', pace: {idle: 0.1%, busy: 0.1%}, watch: off}]"+orders)
 	var firing int
-	testredis.Eventually(t, within, func() bool {
+	testredis.Eventually(t, 3*within, func() bool {
 		list, err := b.ana.Findings(t.Context(), apiclient.FindingsQuery{Rule: "ttl/none"})
 		firing = len(list.Findings)
 		return err == nil && firing > 0 && list.Findings[0].Status == "firing"

@@ -172,7 +172,8 @@ func TestExhaustedPool(t *testing.T) {
 	defer rdb.Close()
 	b.dial = []redis.UniversalClient{rdb}
 	c := b.open(0, lock.Options{Timeout: busyTimeout})
-	h, err := c.Acquire(t.Context(), b.locks[0], lock.Lease{TTL: 1200 * time.Millisecond})
+	const ttl = 3 * time.Second
+	h, err := c.Acquire(t.Context(), b.locks[0], lock.Lease{TTL: ttl})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -183,7 +184,7 @@ func TestExhaustedPool(t *testing.T) {
 	count := map[string]int{}
 	for range 200 {
 		crowd.Go(func() {
-			_, err := c.TryAcquire(context.Background(), b.locks[0], lock.Lease{TTL: time.Second})
+			_, err := c.TryAcquire(context.Background(), b.locks[0], lock.Lease{TTL: time.Minute})
 			mu.Lock()
 			defer mu.Unlock()
 			switch {
@@ -195,7 +196,7 @@ func TestExhaustedPool(t *testing.T) {
 		})
 	}
 	crowd.Wait()
-	testredis.Eventually(t, 10*time.Second, func() bool { return time.Since(began) > 3*time.Second/2 }, "longer than the lease")
+	testredis.Eventually(t, 10*time.Second, func() bool { return time.Since(began) > ttl+ttl/4 }, "longer than the lease")
 	if count["held"] != 200 {
 		t.Errorf("answers %v: want an answer for each, since those who find no connection share the next one", count)
 	}

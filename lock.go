@@ -65,6 +65,11 @@ func (l Lock) AgeAt(now time.Time) (age time.Duration, basis AgeBasis, minimum b
 	return l.Age()
 }
 
+// Renewed says whether the hold was renewed, as was seen or as its holder counts.
+func (l Lock) Renewed() bool {
+	return l.History.Renewals > 0 || l.Claim != nil && l.Claim.Renewals > 0
+}
+
 // maxLease is the longest lease of a hold that nobody renews: what ttl/too-long
 // allows unless its class says otherwise, and the most that lock/ gives.
 const maxLease = 24 * time.Hour

@@ -33,7 +33,7 @@ func fire(key string, n uint64) locksteward.Transition {
 
 func resolve(key string, n uint64) locksteward.Transition {
 	t := transition(key, n, locksteward.StatusResolved)
-	t.Finding.Resolution = locksteward.Literal("the hold ended: the lock was released", "持有已结束：锁已释放")
+	t.Finding.Resolution = locksteward.Literal("the hold ended: the lock was released or deleted", "持有已结束：锁已释放或被删除")
 	return t
 }
 

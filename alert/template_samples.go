@@ -21,7 +21,7 @@ func templateSamples() []Payload {
 		},
 	}
 	ended := full
-	ended.Status, ended.ResolvedAt, ended.Summary = "resolved", at.Add(time.Hour), "the hold ended: the lock was released"
+	ended.Status, ended.ResolvedAt, ended.Summary = "resolved", at.Add(time.Hour), "the hold ended: the lock was released or deleted"
 	bare := PayloadFinding{EventID: "e2", At: at, Finding: api.Finding{Rule: "target/down", Severity: "warning", Target: "redis", Status: "firing"}}
 	group := &Group{Key: "g", Labels: map[string]string{"class": "orders"}, Firing: 2}
 	count := Count{Rule: "ttl/none", Target: "redis", Class: "orders", Severity: "critical", Status: "firing", Findings: 2}

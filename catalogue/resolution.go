@@ -15,7 +15,8 @@ var resolutionSentences = sentences{
 		EN: "no longer severe enough for a notification; the finding is still shown",
 		ZH: "级别已降低，不再通知；该问题仍会显示",
 	},
-	"resolution.released": {EN: "the hold ended: the lock was released", ZH: "持有已结束：锁已释放"},
+	"resolution.released-by-holder": {EN: "the hold ended: its holder released the lock", ZH: "持有已结束：持有者已释放锁"},
+	"resolution.released":           {EN: "the hold ended: the lock was released or deleted", ZH: "持有已结束：锁已释放或被删除"},
 	"resolution.expired": {
 		EN: "the hold ended: its lease expired, and nobody had released it",
 		ZH: "持有已结束：租约到期，此前无人释放",

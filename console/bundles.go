@@ -45,7 +45,7 @@ func (s *Server) createBundle(w http.ResponseWriter, r *http.Request, who users.
 	asked := map[string]bool{} // one lock of each class: rights go by patterns
 	for i, req := range b.Requests {
 		if !asked[req.Evidence.Class] {
-			out.Requests[i].Warnings = append(out.Requests[i].Warnings, s.refusalNow(ctx, req)...)
+			s.warnNow(ctx, req, &out.Requests[i])
 		}
 		asked[req.Evidence.Class] = true
 	}

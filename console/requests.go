@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"slices"
 	"time"
 
 	"go.uber.org/zap"
@@ -125,18 +126,25 @@ func (s *Server) createRequest(w http.ResponseWriter, r *http.Request, who users
 	s.changed("release requested", who, req)
 	w.Header().Set("Location", "/api/v1/requests/"+req.ID)
 	out := s.requestView(req)
-	out.Warnings = append(out.Warnings, s.refusalNow(ctx, req)...)
+	s.warnNow(ctx, req, &out)
 	return writeJSON(w, http.StatusCreated, out)
 }
 
-// refusalNow warns who made a request that it could not be executed as the store and its rights are now. What cannot be
-// found out is no warning.
-func (s *Server) refusalNow(ctx context.Context, r locksteward.Request) []string {
+// warnNow adds to a new request what a preview of it says: that it could not be executed as the store and its rights are
+// now, or what a release would do besides. What cannot be found out is no warning.
+func (s *Server) warnNow(ctx context.Context, r locksteward.Request, out *api.Request) {
 	preview, err := s.deps.Releases.Preview(ctx, r.ID)
-	if err != nil || preview.Refusal == "" {
-		return nil
+	if err != nil {
+		return
 	}
-	return []string{"the release would fail: " + preview.Refusal}
+	if preview.Refusal != "" {
+		out.Warnings = append(out.Warnings, "the release would fail: "+preview.Refusal)
+	}
+	for _, text := range preview.Warnings {
+		if !slices.Contains(out.Warnings, text) {
+			out.Warnings = append(out.Warnings, text)
+		}
+	}
 }
 
 // dryRun answers POST /api/v1/requests/preview.

@@ -170,7 +170,7 @@ func mayDecide(r locksteward.Request, actor Actor, decision Decision, approve bo
 	case approve && r.Evidence.WeakIdentity() && !decision.ConfirmNoIdentity:
 		return invalid("this lock has a constant value: the next holder writes the same value, so only the expiry distinguishes the two holds. Check that nobody works under it, then confirm with confirm_no_identity (--confirm-no-identity)")
 	case approve && r.Evidence.HolderAlive && !decision.ConfirmHolderAlive:
-		return invalid("the holder of this lock is alive and may still be writing: after the release two work at once unless the resource is fenced. Stop the holder first if you can, then confirm with confirm_holder_alive (--confirm-holder-alive)")
+		return invalid("the holder of this lock is alive and may still be writing: after the release two work at once unless the resource is fenced. Stop the holder first if you can, then confirm it: tick the box above the button, or use --confirm-holder-alive (API: confirm_holder_alive)")
 	}
 	return nil
 }

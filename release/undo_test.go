@@ -106,7 +106,7 @@ func TestWhatCannotBeUndone(t *testing.T) {
 	}
 	r := e.approve(t, ben, e.request(t, ana, "lock:order:2"))
 	e.want(t, r, locksteward.RequestReleased)
-	wantError(t, undo(r), locksteward.ErrRefused, "notified at once")
+	wantError(t, undo(r), locksteward.ErrRefused, "notifies its holder at once")
 }
 
 // TestUndoThatWasInterrupted: the true outcome of an undo is found like that of a

@@ -14,6 +14,7 @@ var (
 	lossForgotten = message("resolution.loss-forgotten")
 	eventPast     = message("resolution.event-past")
 	lessSevere    = message("resolution.less-severe")
+	byHolder      = message("resolution.released-by-holder")
 )
 
 // endedHow words how the hold of a finding ended, as far as can be seen from outside.
@@ -56,6 +57,9 @@ func (p *pass) whyEnded(end locksteward.Ending) locksteward.Message {
 	}
 	if text, ok := endedBy[by]; ok {
 		return text
+	}
+	if end.How == locksteward.EndedReleased && end.ByHolder {
+		return byHolder
 	}
 	if text, ok := endedHow[end.How]; ok {
 		return text

@@ -43,7 +43,7 @@ func TestRestartLosesLocks(t *testing.T) {
 			}
 			must(t, c.Set(ctx, "lock:order:1", "tok1", time.Hour).Err())
 			must(t, c.Set(ctx, "lock:bare", "tok2", 0).Err())
-			must(t, c.Set(ctx, "lock:short", "tok3", 500*time.Millisecond).Err())
+			must(t, c.Set(ctx, "lock:short", "tok3", 3*time.Second).Err())
 			take(t, c, "lock:order:ours", record.Meta{ID: "0123456789abcdef0123456789abcdef", Instance: "i"}, time.Hour)
 			if got := judged(t, w.s, e); len(got.Locks) != 4 {
 				t.Fatalf("locks %q", names(got.Locks))

@@ -63,6 +63,8 @@ scan a server, and 'locksteward run' to watch it.`,
 		// Flags are read first: those of an unknown command are all unknown.
 		if words := cmd.Flags().Args(); cmd.HasSubCommands() && len(words) > 0 {
 			return noSubcommand(cmd, words)
+		} else if cmd.HasSubCommands() && cmd.HasParent() {
+			return cmd.RunE(cmd, nil)
 		}
 		return usagef("%w; see '%s --help'", masked(err), cmd.CommandPath())
 	})

@@ -160,6 +160,9 @@ func (r requests) previewView(req locksteward.Request, p source.Preview) api.Pre
 		}
 		out.Warnings = append(out.Warnings, "it also ends other locks of the same session: "+strings.Join(names, ", "))
 	}
+	if r.renewed(req) {
+		out.Warnings = append(out.Warnings, "The holder renews this lock: its next renewal moves the expiry, and this request then releases nothing. If the holder hangs, request it as “the holder is alive but stuck” (--holder-alive), which compares the owner.")
+	}
 	for _, key := range p.Keys {
 		out.Keys = append(out.Keys, locksteward.DisplayKey(key))
 	}
@@ -167,6 +170,20 @@ func (r requests) previewView(req locksteward.Request, p source.Preview) api.Pre
 		out.Args = append(out.Args, locksteward.DisplayKey(arg))
 	}
 	return out
+}
+
+// renewed says whether a request compares the expiry of a hold that is renewed.
+func (r requests) renewed(req locksteward.Request) bool {
+	e := req.Evidence
+	if e.HolderAlive || e.Of != "" {
+		return false
+	}
+	w, err := r.backend.deps.Targets.Get(e.Target)
+	if err != nil {
+		return false
+	}
+	l, ok := w.Table().Get(e.DB, e.Key)
+	return ok && l.TokenDigest == e.TokenDigest && l.Renewed()
 }
 
 func (r requests) Approve(ctx context.Context, actor console.Actor, id string, w console.Decision) (locksteward.Request, error) {

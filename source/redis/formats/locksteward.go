@@ -57,7 +57,7 @@ var lockstewardFormat = Format{
 			s.Value, id, record.InstanceKey(p.prefix, ""), names.Wake+":", record.Message{Kind: record.MessageLost, ID: id}.String(), record.Grace.Milliseconds(),
 		), nil
 	},
-	NoUndo: "its holder was notified at once that the lock is lost, so putting the key back would keep others out for nothing",
+	NoUndo: "the release notifies its holder at once that the lock is lost, so putting the key back would keep others out for nothing",
 }
 
 func holderOf(m *record.Meta) locksteward.Holder {

@@ -47,3 +47,18 @@ func TestWhatFollowsIsOfferedOnce(t *testing.T) {
 		})
 	}
 }
+
+// A request that would release nothing says so beside the button, and where to request again.
+func TestRequestThatWouldReleaseNothing(t *testing.T) {
+	t.Parallel()
+	b := setup(t, "approver")
+	a := b.do("approver", "GET", "/requests/r1", "")
+	for _, want := range []string{"It would not be released: expiry.", `request again on <a href="/locks/one?`, `<button type="submit" class="second" data-key="a"`} {
+		if !strings.Contains(a.body, want) {
+			t.Errorf("%q is missing", want)
+		}
+	}
+	if strings.Contains(a.body, "Waiters now") {
+		t.Error("it counts waiters that nothing wakes")
+	}
+}

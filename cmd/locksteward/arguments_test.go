@@ -17,6 +17,7 @@ func TestArgumentsAreNamed(t *testing.T) {
 		"spoons --agent http://127.0.0.1:1":        `unknown command "spoons" for "locksteward"; see 'locksteward --help'`,
 		"scna --agent http://127.0.0.1:1":          `unknown command "scna" for "locksteward"; did you mean "scan"?`,
 		"release aprove r-1":                       `unknown command "aprove" for "locksteward release"; did you mean "approve"?`,
+		"locks --class orders":                     "locksteward locks needs a subcommand: list",
 		"users frob --x":                           `unknown command "frob" for "locksteward users"; see 'locksteward users --help'`,
 		"users http://a:b@c --x":                   "an argument is a URL with a password",
 		"users http://a:b@c":                       "an argument is a URL with a password",

@@ -63,7 +63,7 @@ scan a server, and 'locksteward run' to watch it.`,
 		// Flags are read first: those of an unknown command are all unknown.
 		if words := cmd.Flags().Args(); cmd.HasSubCommands() && len(words) > 0 {
 			return noSubcommand(cmd, words)
-		} else if cmd.HasSubCommands() && cmd.HasParent() {
+		} else if cmd.Annotations[isGroup] != "" {
 			return cmd.RunE(cmd, nil)
 		}
 		return usagef("%w; see '%s --help'", masked(err), cmd.CommandPath())
@@ -156,12 +156,17 @@ func wanted(cmd *cobra.Command) []string {
 	return words
 }
 
+// isGroup is the annotation of what [group] makes.
+const isGroup = "group"
+
 // group is a command that only holds subcommands.
 func group(use, short string, children ...*cobra.Command) *cobra.Command {
 	c := &cobra.Command{
 		Use:   use,
 		Short: short,
 		Args:  noSubcommand,
+
+		Annotations: map[string]string{isGroup: "yes"},
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			names := make([]string, 0, len(cmd.Commands()))
 			for _, child := range cmd.Commands() {

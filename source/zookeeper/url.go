@@ -93,5 +93,5 @@ func parseURL(raw string) (spec, error) {
 	return s, nil
 }
 
-// String is how the target is called in readings: its servers, whichever of them answers.
+// String is how the target is called in readings: all its servers, since any of them may answer.
 func (s spec) String() string { return strings.Join(s.servers, ",") + s.chroot }

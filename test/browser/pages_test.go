@@ -154,7 +154,7 @@ var many = flag.Int("locks", 3000, "how many locks TestPagesOfManyLocks makes")
 // Many locks make no page larger, nor slow.
 func TestPagesOfManyLocks(t *testing.T) {
 	t.Parallel()
-	s := newStage(t, func(s *stage) {
+	s := newStageSwept(t, "", func(s *stage) {
 		pipe := s.rdb.Pipeline()
 		for n := range *many {
 			pipe.Set(t.Context(), "lock:bulk:"+itoa(int64(n)), token+itoa(int64(n)), time.Hour)

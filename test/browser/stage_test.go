@@ -43,8 +43,15 @@ var people = map[string][]users.Role{
 	"kim": {users.RoleAdmin},
 }
 
-// newStage starts a Redis, lets prepare write to it, and runs an agent on it.
+// newStage starts a Redis, lets prepare write to it, and runs an agent on it, which sweeps
+// every second.
 func newStage(t *testing.T, prepare func(s *stage)) *stage {
+	t.Helper()
+	return newStageSwept(t, "schedule: '@every 1s', pace: {idle: 50%, busy: 50%}, ", prepare)
+}
+
+// newStageSwept is newStage with keys of the target of its own: "" are the defaults.
+func newStageSwept(t *testing.T, sweeps string, prepare func(s *stage)) *stage {
 	t.Helper()
 	browser(t) // before anything else is started for nothing
 	s := &stage{t: t, srv: testredis.Start(t), tokens: map[string]locksteward.Secret{}}
@@ -61,9 +68,9 @@ func newStage(t *testing.T, prepare func(s *stage)) *stage {
 		s.tokens[name] = secret
 	}
 	file := filepath.Join(dir, "locksteward.yaml")
-	text := fmt.Sprintf("targets: [{name: main, url: '%s', schedule: '@every 1s', pace: {idle: 50%%, busy: 50%%}, release_credentials: {}}]\n%s\n"+
+	text := fmt.Sprintf("targets: [{name: main, url: '%s', %srelease_credentials: {}}]\n%s\n"+
 		"metrics: {listen: '127.0.0.1:0'}\nconsole: {listen: '127.0.0.1:0', users_file: '%s'}\nstore: {dsn: 'sqlite:%s'}\n",
-		s.srv.URL(), classes, filepath.Join(dir, "users.yaml"), filepath.Join(dir, "store.db"))
+		s.srv.URL(), sweeps, classes, filepath.Join(dir, "users.yaml"), filepath.Join(dir, "store.db"))
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -269,10 +269,19 @@ type Waiter struct {
 	// where the application named none.
 	Session  string
 	Instance string
-	Since    time.Time // arrival, server time
+	// App, Host and PID are of its process, as its record says; zero for not said.
+	App   string
+	Host  string
+	PID   int
+	Since time.Time // arrival, server time
 	// Until is how long its record is believed: past this it is dead unless it
 	// writes again.
 	Until time.Time
+}
+
+// Who returns who waits, as a holder is named.
+func (w Waiter) Who() Holder {
+	return Holder{App: w.App, Host: w.Host, PID: w.PID, Session: w.Session, Instance: w.Instance}
 }
 
 // Lifetime is what ends a lock by itself.

@@ -146,3 +146,12 @@ func (e Entry) Entry() (locksteward.Entry, error) {
 	}
 	return out, nil
 }
+
+// OutcomeWords is the outcome of an entry for people. That of an act that was recorded
+// before it was done is "started": the entry after it has the result.
+func OutcomeWords(outcome string) string {
+	if outcome == "intent" {
+		return "started"
+	}
+	return outcome
+}

@@ -84,8 +84,8 @@ func TestPageShowsTheWatch(t *testing.T) {
 	})
 	body := b.do("", "GET", "/targets", "").body
 	for _, want := range []string{
-		"tracking, blind for 1.2s", "10 % of a server that nobody else uses, 1 % of one in full use", "10.0.0.1:6379: 2.5 %, others use 50 %", "waited 5.4s, mostly for headroom",
-		`<b class="warn">3 missed</b>`, "CLIENT TRACKING is refused: grant &#43;client|tracking", "PEXPIRETIME is refused",
+		"the servers report each change (client tracking); changes may have gone unseen for 1.2s since the start", "10 % of a server that nobody else uses, 1 % of one in full use", "10.0.0.1:6379: 2.5 %, others use 50 %", "waited 5.4s in all, mostly because others use the server",
+		`<b class="warn">3 changes missed</b>`, "CLIENT TRACKING is refused: grant &#43;client|tracking", "PEXPIRETIME is refused",
 		"<b>paused</b> by ann",
 	} {
 		if !strings.Contains(body, want) {

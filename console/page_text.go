@@ -29,6 +29,7 @@ var pageFuncs = template.FuncMap{
 	"millis":  func(ms int64) string { return span(time.Duration(ms) * time.Millisecond) },
 	"percent": percent,
 	"waited":  waited,
+	"watch":   watchWords,
 	"holder":  holder,
 	"digest":  digest,
 	"join":    strings.Join,
@@ -38,6 +39,7 @@ var pageFuncs = template.FuncMap{
 	"expiry":  expiry,
 	"bytes":   bytesWords,
 	"action":  actionWords,
+	"outcome": api.OutcomeWords,
 	"subject": subjectPath,
 	"plural64": func(n int64, one, many string) string {
 		if n == 1 {
@@ -137,7 +139,24 @@ func waited(b *api.Budget) string {
 	if reason == "" {
 		return ""
 	}
-	return "waited " + span(total) + ", mostly for " + reason
+	because := map[string]string{
+		"headroom": "others use the server", "used": "others use the server", "starting": "its use was not known yet", "unknown": "it does not report its use",
+		"jumped": "its counters jump", "delayed": "it answered late", "memory": "it is nearly out of memory", "average": "ten minutes had their share",
+	}[reason]
+	return "waited " + span(total) + " in all, mostly because " + cmp.Or(because, "of "+reason)
+}
+
+// watchWords say how changes of a target are noticed between sweeps.
+func watchWords(mode string) string {
+	switch mode {
+	case "tracking":
+		return "the servers report each change (client tracking)"
+	case "keyspace":
+		return "the servers report some changes (keyspace notifications)"
+	case "sweep":
+		return "changes are found by sweeps alone"
+	}
+	return mode
 }
 
 func holder(h locksteward.Holder) string {

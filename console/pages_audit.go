@@ -8,6 +8,7 @@ import (
 
 	"github.com/locksteward/locksteward"
 	"github.com/locksteward/locksteward/api"
+	"github.com/locksteward/locksteward/internal/signin"
 	"github.com/locksteward/locksteward/internal/users"
 )
 
@@ -85,6 +86,16 @@ func subjectPath(subject string) string {
 
 // actionWords are an action of the trail in words.
 func actionWords(action string) string {
+	switch action {
+	case signin.ActionOK:
+		return "signed in"
+	case signin.ActionFailed:
+		return "sign-in failed"
+	case signin.ActionLocked:
+		return "sign-in locked"
+	case signin.ActionSignOut:
+		return "signed out"
+	}
 	group, what, ok := strings.Cut(action, ".")
 	if !ok {
 		return action

@@ -225,13 +225,10 @@ func (s *Server) compareEvidence(data *requestData, r *http.Request) {
 		{Name: "Type", Then: e.Type},
 		{Name: "Token", Then: digest(e.TokenDigest)},
 		{Name: "Expires", Then: expiry(e.ExpireAt)},
-		{Name: "Held", Then: strconv.FormatInt(e.Count, 10) + " times over"},
+		{Name: "Entered", Then: times(e.Count)},
 		{Name: "Holder", Then: holder(e.Holder)},
-		{Name: "Hold", Then: e.ClaimID},
-		{Name: "Fence", Then: strconv.FormatInt(e.Fence, 10)},
-	}
-	if e.Count <= 1 {
-		then[3].Then = "once"
+		{Name: "Acquisition", Then: e.ClaimID},
+		{Name: "Fencing token", Then: strconv.FormatInt(e.Fence, 10)},
 	}
 	now := make([]string, len(then))
 	known := false
@@ -248,11 +245,7 @@ func (s *Server) compareEvidence(data *requestData, r *http.Request) {
 			if l.Claim != nil {
 				claim = l.Claim.ID
 			}
-			count := "once"
-			if l.Count > 1 {
-				count = strconv.FormatInt(l.Count, 10) + " times over"
-			}
-			now = []string{l.Type, digest(l.TokenDigest), expiry(l.ExpireAt), count, holder(l.Holder), claim, strconv.FormatInt(l.Fence, 10)}
+			now = []string{l.Type, digest(l.TokenDigest), expiry(l.ExpireAt), times(l.Count), holder(l.Holder), claim, strconv.FormatInt(l.Fence, 10)}
 			// A digest is shown by its beginning and compared in full.
 			if l.TokenDigest != e.TokenDigest && now[1] == then[1].Then {
 				now[1] += " (another)"
@@ -314,4 +307,12 @@ func (s *Server) loadFollowUps(r *http.Request, data *requestData) error {
 		data.LiftUntil = until
 	}
 	return nil
+}
+
+// times says how often a re-entrant lock is entered; other locks are entered once.
+func times(count int64) string {
+	if count <= 1 {
+		return "once"
+	}
+	return strconv.FormatInt(count, 10) + " times"
 }

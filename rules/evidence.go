@@ -25,6 +25,15 @@ const renewSlack = 50 * time.Millisecond
 
 // holderLine names the holder, or is empty when nothing is known.
 func holderLine(h locksteward.Holder) locksteward.Message {
+	parts := holderParts(h)
+	if len(parts) == 0 {
+		return locksteward.Message{}
+	}
+	return message("lock.holder", list(parts))
+}
+
+// holderParts are what is known of a holder, or of who waits.
+func holderParts(h locksteward.Holder) []locksteward.Message {
 	parts := named(h.App, h.Host)
 	if h.PID != 0 {
 		parts = append(parts, message("lock.pid", h.PID))
@@ -35,10 +44,7 @@ func holderLine(h locksteward.Holder) locksteward.Message {
 	if h.Instance != "" {
 		parts = append(parts, instancePart(h.Instance))
 	}
-	if len(parts) == 0 {
-		return locksteward.Message{}
-	}
-	return message("lock.holder", list(parts))
+	return parts
 }
 
 // named are the parts of a line that name an application and a host, if they are

@@ -71,13 +71,7 @@ func waited(w locksteward.Waiter, now time.Time) time.Duration {
 func countWaits(n int) locksteward.Message { return message("count.calls-wait", n) }
 
 func whoWaits(w locksteward.Waiter) locksteward.Message {
-	var parts []locksteward.Message
-	if w.Session != "" {
-		parts = append(parts, sessionPart(w.Session))
-	}
-	if w.Instance != "" {
-		parts = append(parts, instancePart(w.Instance))
-	}
+	parts := holderParts(w.Who())
 	if len(parts) == 0 {
 		return locksteward.Message{}
 	}

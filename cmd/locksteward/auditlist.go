@@ -176,14 +176,6 @@ func reasonOf(e api.Entry) string {
 	return detail.Sentence
 }
 
-// outcomeWord is the outcome of an entry for people.
-func outcomeWord(outcome string) string {
-	if outcome == "intent" { // written before the act; the entry after it has its outcome
-		return "started"
-	}
-	return outcome
-}
-
 func writeAudit(w io.Writer, list auditLines) error {
 	if len(list.Entries)+len(list.Events) == 0 {
 		_, err := fmt.Fprintln(w, "no entries")
@@ -201,7 +193,7 @@ func writeAudit(w io.Writer, list auditLines) error {
 		}
 		rows = append(rows, row{e.At, []string{
 			fmt.Sprint(e.Seq), e.At.UTC().Format(time.RFC3339), dash(oneLine(e.Actor)), dash(oneLine(e.Action)), dash(oneLine(e.Target)), dash(key),
-			dash(oneLine(e.Subject)), dash(oneLine(outcomeWord(e.Outcome))), dash(oneLine(reasonOf(e))),
+			dash(oneLine(e.Subject)), dash(oneLine(api.OutcomeWords(e.Outcome))), dash(oneLine(reasonOf(e))),
 		}})
 	}
 	for _, e := range list.Events {

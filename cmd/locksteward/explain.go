@@ -51,6 +51,10 @@ agent, and then only knows what two readings show.`,
 			} else {
 				detail, err = explain(cmd.Context(), agent, key, lang, args[0])
 			}
+			var missing *missingLockError
+			if errors.As(err, &missing) && !output.data() {
+				return &codeError{exitError, writeText(p.stdout, missing.past)}
+			}
 			if err != nil {
 				return err
 			}

@@ -18,17 +18,17 @@ const (
 	goneEvents   = 5
 )
 
-// missingLockError is the error for a lock that does not exist, with its last requests and events.
+// missingLockError is the error for a lock that is not held now, of which something is known.
 type missingLockError struct {
 	err  error
-	text string
+	past string // lines for people: its placeholder, its last requests and events
 }
 
-func (e *missingLockError) Error() string { return e.err.Error() + e.text }
+func (e *missingLockError) Error() string { return e.err.Error() }
 func (e *missingLockError) Unwrap() error { return e.err }
 
-// describeMissingLock adds to the error for a missing lock its placeholder, its last requests, and
-// how its last holds ended. Other errors are returned unchanged.
+// describeMissingLock makes the error for a missing lock a [missingLockError], if anything is known
+// of the lock. Other errors are returned unchanged.
 func describeMissingLock(ctx context.Context, client *apiclient.Client, ref lockRef, err error) error {
 	if !errors.Is(err, locksteward.ErrNotFound) {
 		return err
@@ -70,9 +70,9 @@ func describeMissingLock(ctx context.Context, client *apiclient.Client, ref lock
 		}
 	}
 	if b.Len() == 0 {
-		return err
+		return fmt.Errorf("%w; 'locksteward locks list' lists the locks", err)
 	}
-	return &missingLockError{err: err, text: b.String()}
+	return &missingLockError{err: err, past: fmt.Sprintf("%s on %s is not held now%s\n", cellKey(api.NewKey(ref.key)), oneLine(ref.target), b.String())}
 }
 
 // placeholderText describes the placeholder that the newest request left, "" for none.

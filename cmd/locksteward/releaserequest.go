@@ -161,6 +161,9 @@ func requestBundle(ctx context.Context, client *apiclient.Client, ask requestFla
 	return client.CreateBundle(ctx, in)
 }
 
+// shownScript is how many lines of a script a preview shows: all of a statement of SQL.
+const shownScript = 20
+
 func writePreview(w io.Writer, v api.Preview) error {
 	var b strings.Builder
 	e := v.Request.Evidence
@@ -179,7 +182,11 @@ func writePreview(w io.Writer, v api.Preview) error {
 	for _, w := range v.Warnings {
 		fmt.Fprintf(&b, "warning: %s\n", oneLine(w))
 	}
-	if v.Script != "" {
+	switch lines := strings.Count(v.Script, "\n") + 1; {
+	case v.Script == "":
+	case lines > shownScript:
+		fmt.Fprintf(&b, "script: %d lines with %s and %s; '--output json' shows them\n", lines, count(len(v.Keys), "key"), count(len(v.Args), "argument"))
+	default:
 		fmt.Fprintln(&b, "\nkeys:")
 		for _, k := range v.Keys {
 			fmt.Fprintf(&b, "  %s\n", k)

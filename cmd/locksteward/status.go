@@ -113,13 +113,10 @@ func writeStatus(w io.Writer, s agentStatus) error {
 	}
 	line("agent", "%s", s.Agent)
 	up, locks := 0, 0
-	var down []string
 	var oldest time.Time
 	for _, t := range s.Targets {
 		if t.Up {
 			up++
-		} else {
-			down = append(down, fmt.Sprintf("%s is down: %s", oneLine(t.Name), oneLine(t.Reason)))
 		}
 		if swept := t.LastSweep; swept != nil {
 			locks += swept.Locks
@@ -128,7 +125,7 @@ func writeStatus(w io.Writer, s agentStatus) error {
 			}
 		}
 	}
-	line("targets", "%d of %d up%s", up, len(s.Targets), also(down))
+	line("targets", "%d of %d up%s", up, len(s.Targets), also(notRead(s.Targets, time.Now())))
 	if oldest.IsZero() {
 		line("locks", "not known before the first sweep")
 	} else {
@@ -156,6 +153,23 @@ func writeStatus(w io.Writer, s agentStatus) error {
 	line("audit trail", "%s", auditWords(s.Audit))
 	line("this program", "%s", s.Program)
 	return writeText(w, b.String())
+}
+
+// longSweep is how long a sweep takes before status mentions it: most end in seconds.
+const longSweep = time.Minute
+
+// notRead says of each target that was not read in full why, and of each whose sweep takes
+// long how far it is.
+func notRead(targets []api.Target, now time.Time) []string {
+	var out []string
+	for _, t := range targets {
+		if u, ok := t.Unseen(now); ok {
+			out = append(out, oneLine(t.Name+": "+u.Reason))
+		} else if s := t.Sweeping; s != nil && now.Sub(s.Started) > longSweep {
+			out = append(out, oneLine(t.Name+": its sweep takes long: "+s.Words(now)))
+		}
+	}
+	return out
 }
 
 // auditWords is the state of the audit trail, with the sinks that lack entries.

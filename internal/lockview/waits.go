@@ -183,7 +183,7 @@ func (g *graph) lock(l rules.Awaited) {
 	}
 	for _, w := range l.Waiters {
 		name := rules.SessionOf(w)
-		who := g.session(sessionNode(name), name, locksteward.Holder{Session: w.Session, Instance: w.Instance})
+		who := g.session(sessionNode(name), name, w.Who())
 		who.Waiting++
 		e := g.edge(sessionNode(name), id, api.EdgeWaitsFor)
 		if e.Calls++; e.Calls == 1 {

@@ -104,6 +104,12 @@ type Waiter struct {
 	Instance string // process; "" for none
 	Since    int64  // arrival, µs of server time
 	Until    int64  // ms of server time: past this it is dead unless it writes again
+
+	// App, Host and PID are of the process, from the metadata that it would write as a holder; zero for not said.
+	// Encode leaves them out.
+	App  string
+	Host string
+	PID  int
 }
 
 // Encode returns "<session> <instance> <since> <until>", "-" for what is not known. The acquire script writes more
@@ -112,10 +118,11 @@ func (w Waiter) Encode() string {
 	return fmt.Sprintf("%s %s %d %d", dash(w.Session), dash(w.Instance), w.Since, w.Until)
 }
 
-// ParseWaiter is the inverse of [Waiter.Encode]. Words behind the fourth are ignored. Errors wrap [ErrMalformed].
+// ParseWaiter is the inverse of [Waiter.Encode]. Of what the acquire script writes behind it, it reads the metadata
+// if that is whole, and keeps nothing of the secrets. Errors wrap [ErrMalformed].
 func ParseWaiter(text string) (Waiter, error) {
 	var w Waiter
-	words := strings.Split(clip(text, MaxText), " ")
+	words := strings.SplitN(clip(text, MaxText), " ", 8) // the eighth is the metadata without its brace
 	if len(words) < 4 || words[0] == "" || words[1] == "" {
 		return Waiter{}, fmt.Errorf(`%w: waiter %q: want "<session> <instance> <since> <until>"`, ErrMalformed, clip(text, 64))
 	}
@@ -123,5 +130,9 @@ func ParseWaiter(text string) (Waiter, error) {
 		return Waiter{}, fmt.Errorf("%w: waiter %q: since or until: %w", ErrMalformed, clip(text, 64), err)
 	}
 	w.Session, w.Instance = undash(words[0]), undash(words[1])
+	if len(words) == 8 {
+		m, _ := Decode("{" + words[7])
+		w.App, w.Host, w.PID = m.App, m.Host, m.PID
+	}
 	return w, nil
 }

@@ -34,6 +34,22 @@ func TestWaiterRoundTrip(t *testing.T) {
 	})
 }
 
+// Who waits is known by what it would write as a holder; what is cut off or no metadata costs no more than that.
+func TestWhoWaits(t *testing.T) {
+	t.Parallel()
+	const begin = "- I 1 2 150 NONCE34 ls2:A:B "
+	want := record.Waiter{Instance: "I", Since: 1, Until: 2, App: "pay worker", Host: "vm", PID: 7}
+	if w, err := record.ParseWaiter(begin + `"id":"A","v":2,"app":"pay worker","host":"vm","pid":7,"ttl":30000}`); err != nil || w != want {
+		t.Errorf("%+v, %v, want %+v", w, err, want)
+	}
+	want = record.Waiter{Instance: "I", Since: 1, Until: 2}
+	for _, metadata := range []string{"", `"id":"A","app":"x`, `"app":"` + strings.Repeat("x", record.MaxText) + `"}`, "}", "nonsense"} {
+		if w, err := record.ParseWaiter(begin + metadata); err != nil || w != want {
+			t.Errorf("%.40s: %+v, %v, want %+v", metadata, w, err, want)
+		}
+	}
+}
+
 func TestParseWaiterRefuses(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{

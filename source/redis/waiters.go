@@ -102,7 +102,7 @@ func waiterSetOf(lock string, fields map[string]string, now time.Time) source.Wa
 		default:
 			c.Count++
 			c.Waiters = append(c.Waiters, locksteward.Waiter{
-				Key: lock, ID: id, Session: w.Session, Instance: w.Instance, Since: since.UTC(), Until: until.UTC(),
+				Key: lock, ID: id, Session: w.Session, Instance: w.Instance, App: w.App, Host: w.Host, PID: w.PID, Since: since.UTC(), Until: until.UTC(),
 			})
 		}
 	}

@@ -286,7 +286,8 @@ func (l *userLock) hold(at time.Time, database string, locks []string, waiting [
 	h := hold{obs: o, session: l}
 	for _, w := range waiting {
 		h.waiters = append(h.waiters, locksteward.Waiter{
-			Key: key, ID: fmt.Sprintf("%d-%d %s", w.id, w.started, key), Session: strconv.FormatInt(w.id, 10), Since: at.Add(-w.idle),
+			Key: key, ID: fmt.Sprintf("%d-%d %s", w.id, w.started, key), Session: strconv.FormatInt(w.id, 10),
+			App: strings.ToValidUTF8(w.program, "\uFFFD"), Host: w.addr, Since: at.Add(-w.idle),
 		})
 	}
 	h.obs.Waiters = len(h.waiters)

@@ -157,7 +157,8 @@ func (r *advisoryRow) hold(at time.Time, database string, locks []string, waitin
 			since = moment(w.changed) // its statement began then
 		}
 		h.waiters = append(h.waiters, locksteward.Waiter{
-			Key: name, ID: fmt.Sprintf("%d-%d %s", w.pid, w.start, name), Session: strconv.FormatInt(w.pid, 10), Since: since,
+			Key: name, ID: fmt.Sprintf("%d-%d %s", w.pid, w.start, name), Session: strconv.FormatInt(w.pid, 10),
+			App: strings.ToValidUTF8(w.app, "\uFFFD"), Host: w.addr, Since: since,
 		})
 	}
 	h.obs.Waiters = len(h.waiters)

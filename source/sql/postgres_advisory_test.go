@@ -77,7 +77,7 @@ func TestAdvisoryLocks(t *testing.T) {
 		strings.Join(session.Locks, " ") != strings.Join([]string{name("-7:8"), name("-9"), name("5#" + fmt.Sprint(a.pid))}, " ") {
 		t.Errorf("its session is %+v", session)
 	}
-	if len(got.Waiters) != 1 || got.Waiters[0].Key != prisma.Key || got.Waiters[0].Since.IsZero() || got.Waiters[0].Session != fmt.Sprintf("t: session %d", c.pid) {
+	if len(got.Waiters) != 1 || got.Waiters[0].Key != prisma.Key || got.Waiters[0].Since.IsZero() || got.Waiters[0].Session != fmt.Sprintf("t: session %d", c.pid) || got.Waiters[0].App != "worker-c" {
 		t.Errorf("waiters %+v", got.Waiters)
 	}
 	for _, want := range []string{"-7:8", "-9", "5#" + fmt.Sprint(a.pid), "5#" + fmt.Sprint(b.pid)} {

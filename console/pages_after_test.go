@@ -62,3 +62,33 @@ func TestRequestThatWouldReleaseNothing(t *testing.T) {
 		t.Error("it counts waiters that nothing wakes")
 	}
 }
+
+// A request that is over says who has the lock now: whether it helped.
+func TestWhoHasTheLockAfterwards(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		change func(*locksteward.Request, *locksteward.Lock)
+		want   string
+	}{
+		"the next holder": {func(_ *locksteward.Request, l *locksteward.Lock) {
+			l.TokenDigest, l.Holder = "hmac-sha256:ff", locksteward.Holder{App: "worker", Host: "web-3"}
+		}, "The lock now: worker on web-3 holds it, for ≥ 3s."},
+		"nothing about the next": {func(_ *locksteward.Request, l *locksteward.Lock) { l.TokenDigest = "hmac-sha256:ff" }, "The lock now: another holder has it, for"},
+		"the same hold":          {func(*locksteward.Request, *locksteward.Lock) {}, "The lock now: the same hold is there."},
+		"nobody":                 {func(r *locksteward.Request, _ *locksteward.Lock) { r.Evidence.Key = "lock:gone" }, "The lock now: nobody holds it."},
+		"under a placeholder":    {func(r *locksteward.Request, _ *locksteward.Lock) { r.Evidence.Act = locksteward.ActTakeOver }, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := setup(t, "viewer")
+			done, l := pending(), aLock("lock:order:42", 3*time.Second)
+			done.ID, done.State, done.FinishedAt, done.Evidence.Act = "r7", locksteward.RequestReleased, time.Now(), locksteward.ActRelease
+			c.change(&done, &l)
+			b.world.requests, b.world.locks = []locksteward.Request{done}, []locksteward.Lock{l}
+			page := b.do("viewer", "GET", "/requests/r7", "").body
+			if c.want == "" && strings.Contains(page, "The lock now") || !strings.Contains(page, c.want) {
+				t.Errorf("%q is missing: %s", c.want, page)
+			}
+		})
+	}
+}

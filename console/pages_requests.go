@@ -128,6 +128,8 @@ type requestData struct {
 	Compare  []compared
 	NowKnown string // why it is not known how the lock is now; "" if it is
 	Waiters  string
+	// After says who has the lock now that the request is over; "" where it is not known.
+	After    string
 	Findings []findingRow
 
 	Preview *api.Preview
@@ -186,6 +188,9 @@ func (s *Server) requestPage(w http.ResponseWriter, r *http.Request, who users.U
 		}
 	}
 	s.compareEvidence(&data, r)
+	if data.State.Final() && data.Evidence.Act == locksteward.ActRelease {
+		data.After = s.holderAfter(r, data.Evidence)
+	}
 	if err := s.loadFollowUps(r, &data); err != nil {
 		return err
 	}
@@ -268,6 +273,27 @@ func (s *Server) compareEvidence(data *requestData, r *http.Request) {
 			data.Findings = append(data.Findings, findingRow{Finding: f})
 		}
 	}
+}
+
+// holderAfter says who has the lock after a request for its release; "" if it could not be read.
+func (s *Server) holderAfter(r *http.Request, e locksteward.Evidence) string {
+	l, err := s.deps.Locks.Lock(r.Context(), e.Target, e.DB, e.Key)
+	switch {
+	case notFound(err):
+		return "nobody holds it"
+	case err != nil:
+		return ""
+	case l.TokenDigest == e.TokenDigest && l.Fence == e.Fence:
+		return "the same hold is there"
+	}
+	who := "another holder has it"
+	if l.Holder != (locksteward.Holder{}) {
+		who = holder(l.Holder) + " holds it"
+	}
+	if age := ageWords(l, l.At); age != notKnown {
+		who += ", for " + age
+	}
+	return who
 }
 
 // loadFollowUps fills in what came of the request and what can be undone or ended.

@@ -83,7 +83,7 @@ func takeIncident(t *testing.T, dir string) {
 	bo.take(dir, "request")
 	ana.visit("/locks/one?target=main&key=lock:order:42")
 	ana.sees("Waiters")
-	ana.size(1180, 980, false)
+	ana.size(1180, 800, false)
 	ana.take(dir, "lock")
 	ana.size(390, 780, true)
 	ana.visit("/")

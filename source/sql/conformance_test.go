@@ -129,7 +129,7 @@ func (s *rows) Source(t testing.TB) source.Source { return s.source(t, source.Lo
 func (s *rows) Releaser(t testing.TB) source.Releaser {
 	t.Helper()
 	r := releaser(t, s.dsn, s.options())
-	r.KeepConnections(t)
+	r.KeepConnections(t, s.dsn)
 	return r
 }
 

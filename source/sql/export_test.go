@@ -1,17 +1,26 @@
 package sqlsource
 
-import "testing"
+import (
+	"context"
+	"database/sql"
+	"testing"
 
-// KeepConnections has a releaser keep its connections between calls, so that races are fast.
-func (r *Releaser) KeepConnections(t testing.TB) {
-	db, _, err := r.dialect.open(r.login, r.opts.Timeout, true)
+	"github.com/locksteward/locksteward/source"
+)
+
+// KeepConnections has the releaser of a DSN keep its connections between calls, so that races are fast.
+func (r *Releaser) KeepConnections(t testing.TB, dsn string) {
+	db, _, err := r.dialect.open(source.Login{URL: dsn}, r.opts.Timeout, true)
 	if err != nil {
 		t.Fatal(err)
 	}
 	db.SetMaxOpenConns(maxConnections)
 	db.SetMaxIdleConns(maxConnections)
-	r.kept = db
 	t.Cleanup(func() { _ = db.Close() })
+	r.connect = func(ctx context.Context) (*sql.Conn, func(), error) {
+		conn, err := db.Conn(ctx)
+		return conn, func() { _ = conn.Close() }, err
+	}
 }
 
 // AdvisoryLibrary is advisoryLibrary of a bigint.

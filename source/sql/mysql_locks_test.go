@@ -197,7 +197,7 @@ func raceSessions(t *testing.T, dsn string) {
 	db := openMySQL(t, dsn)
 	db.SetMaxIdleConns(0)
 	r := releaser(t, dsn, sqlsource.Options{Digest: digest})
-	r.KeepConnections(t)
+	r.KeepConnections(t, dsn)
 	outcomes := map[locksteward.RequestState]int{}
 	ctx := context.WithoutCancel(t.Context())
 	const name = "raced"

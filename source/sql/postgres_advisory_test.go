@@ -187,7 +187,7 @@ func TestSessionRaces(t *testing.T) {
 	t.Parallel()
 	dsn := testpg.Database(t)
 	r := releaser(t, dsn, sqlsource.Options{Digest: digest})
-	r.KeepConnections(t)
+	r.KeepConnections(t, dsn)
 	db := nameOf(dsn)
 	outcomes := map[locksteward.RequestState]int{}
 	ctx := context.WithoutCancel(t.Context())

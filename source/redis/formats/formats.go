@@ -1,8 +1,8 @@
 // Package formats knows how lock libraries store their locks in Redis: how to
 // recognise and decode them, how to release one safely and wake its waiters, and
-// what rules and ACLs need to know of each library. One file per language, one
-// [Format] literal per library. The package does no I/O: it is given values and
-// returns commands.
+// what rules and ACLs need to know of each library. One [Format] literal per
+// library, in the file of its language or in one of its own (go_redislock.go).
+// The package does no I/O: it is given values and returns commands.
 //
 // All functions are safe for concurrent use. Foreign bytes never make them
 // panic. A value that fits no format is "unknown", and where the evidence is not

@@ -13,7 +13,7 @@ import (
 var springIntegrationLua string
 
 // javaFormats are the lock libraries of Java and other languages of the JVM.
-var javaFormats = slices.Concat(redissonFormats, redissonRWFormats, []*Format{
+var javaFormats = slices.Concat(redissonSemaphoreFormats, redissonFormats, redissonRWFormats, []*Format{
 	// ShedLock with a Redis provider: the value says when the lock was acquired and by
 	// which host. Its key is job-lock:<environment>:<name> by default, and the value
 	// alone is particular enough.

@@ -53,7 +53,7 @@ func newPage(t *testing.T, results map[string]result) (string, error) {
 	last := lastRuns(old)
 	var b strings.Builder
 	b.WriteString(before + pageBegin)
-	b.WriteString("| # | defect | published at | mutation | killed by | last run, seconds |\n|---|---|---|---|---|---|\n")
+	b.WriteString("| # | defect | published at | killed by | last run, seconds |\n|---|---|---|---|---|\n")
 	for _, m := range mutations(t) {
 		run, ok := last[m.id]
 		if !ok {
@@ -65,7 +65,7 @@ func newPage(t *testing.T, results map[string]result) (string, error) {
 				run = r.word() + " " + run
 			}
 		}
-		b.WriteString(row(m.id, m.title, m.source, m.does, tests(m), run))
+		b.WriteString(row(m.id, m.title, m.source, tests(m), run))
 	}
 	b.WriteString("\nWithout a mutation:\n\n| # | defect | published at | why not |\n|---|---|---|---|\n")
 	for _, a := range absentees(t) {
@@ -106,12 +106,12 @@ func lastRuns(page string) map[string]string {
 	runs := map[string]string{}
 	for line := range strings.Lines(page) {
 		cells := strings.Split(strings.TrimSpace(line), " | ")
-		if len(cells) != 6 {
+		if len(cells) != 5 {
 			continue
 		}
 		id := strings.TrimPrefix(cells[0], "| ")
 		if idForm.MatchString(id) {
-			runs[id] = strings.TrimSuffix(cells[5], " |")
+			runs[id] = strings.TrimSuffix(cells[4], " |")
 		}
 	}
 	return runs

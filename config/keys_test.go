@@ -375,11 +375,27 @@ func tables(t *testing.T) string {
 			meaning = strings.TrimSpace(meaning + " " + of + " as in `" + at + "`.")
 		}
 		if k.kinds != "" {
-			meaning = strings.TrimSpace(meaning + " Kinds: " + k.kinds + ".")
+			meaning = strings.TrimSpace(meaning + " Kinds: " + shortKinds(k.kinds) + ".")
 		}
 		fmt.Fprintf(&b, "| %s | %s | %s |\n", names, k.takes(), strings.ReplaceAll(meaning, "|", `\|`))
 	}
 	return b.String() + "\n"
+}
+
+// shortKinds names the kinds that take a key, or those few that do not.
+func shortKinds(list string) string {
+	var others []string
+	for _, k := range keys() {
+		for kind := range strings.SplitSeq(k.kinds, ", ") {
+			if kind != "" && !slices.Contains(strings.Split(list, ", "), kind) && !slices.Contains(others, kind) {
+				others = append(others, kind)
+			}
+		}
+	}
+	if len(others) < 3 {
+		return "all but " + strings.Join(others, ", ")
+	}
+	return list
 }
 
 // takes is what a key takes and its default, if it has one.
@@ -405,9 +421,9 @@ func (k key) kind() string {
 	case t.Kind() == reflect.Slice && t.Elem().Kind() == reflect.Struct:
 		return "list"
 	case strings.HasSuffix(last, "_files"):
-		return "list of files"
+		return "files"
 	case t.Kind() == reflect.Slice:
-		return "list of texts"
+		return "texts"
 	case t.Kind() == reflect.Map:
 		return "mapping"
 	case t.Kind() == reflect.Struct:
@@ -415,11 +431,11 @@ func (k key) kind() string {
 	case strings.HasSuffix(last, "_file"):
 		return "file"
 	case t.Kind() == reflect.Bool:
-		return "true or false"
+		return "boolean"
 	case t.Kind() == reflect.Float64:
 		return "number"
 	case t.Kind() == reflect.Int || t.Kind() == reflect.Int64:
-		return "whole number"
+		return "integer"
 	default:
 		return "text"
 	}

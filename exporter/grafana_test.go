@@ -378,11 +378,12 @@ func TestDashboardReadme(t *testing.T) {
 				names = append(names, checkNames(t, p.Title, q.Expr)...)
 			}
 			slices.Sort(names)
-			shown := "of the process, or of Prometheus"
+			shown := "" // of the process, or of Prometheus
 			if len(names) > 0 {
 				shown = "`" + strings.Join(slices.Compact(names), "`, `") + "`"
 			}
 			fmt.Fprintf(&b, "| %s | %s | %s |\n", row, p.Title, shown)
+			row = ""
 		}
 	}
 	wantText := before + panelsBegin + b.String() + panelsEnd + after

@@ -25,12 +25,12 @@ var table = [metricCount]Metric{
 	},
 	locksWithoutTTL: {
 		"locksteward_locks_without_ttl", Gauge,
-		"Lock keys without a TTL, allowed or not. Alert on locksteward_findings{rule=\"ttl/none\"} instead: it knows the class's policy.",
+		"Lock keys without a TTL, allowed or not. locksteward_findings{rule=\"ttl/none\"} knows the class's policy: alert on that.",
 		byClass,
 	},
 	locksOverdue: {
 		"locksteward_locks_overdue", Gauge,
-		"Lock keys held for longer than expected. Absent for a class where neither the holders nor the configuration say what to expect.",
+		"Lock keys held for longer than expected. Absent for a class where nobody says what to expect.",
 		byClass,
 	},
 	lockLongestHold: {
@@ -55,27 +55,27 @@ var table = [metricCount]Metric{
 	},
 	lockAcquires: {
 		"locksteward_lock_acquires_total", Counter,
-		"Locks taken: reported by processes in their heartbeats, else holds that sweeps saw begin; a lower bound.",
+		"Locks taken: as heartbeats report, else holds that sweeps saw begin; a lower bound.",
 		byClass,
 	},
 	lockAcquireFailures: {
 		"locksteward_lock_acquire_failures_total", Counter,
-		"Attempts that ended without the lock, as reported by processes in their heartbeats or counted in the metadata of the hold in their way; a lower bound. Absent for libraries that do not count them.",
+		"Attempts that ended without the lock, as heartbeats report; a lower bound. Absent for libraries that do not count them.",
 		byClass,
 	},
 	lockRenewals: {
 		"locksteward_lock_renewals_total", Counter,
-		"Renewals: reported by processes in their heartbeats or by holders in their metadata, else seen from outside, at most one for each sweep; a lower bound.",
+		"Renewals: as heartbeats or metadata report, else seen from outside, at most one for each sweep; a lower bound.",
 		byClass,
 	},
 	lockRenewalFailures: {
 		"locksteward_lock_renewal_failures_total", Counter,
-		"Failed renewals, as reported by processes in their heartbeats or by the holder with its next success; a lower bound. Absent for libraries that do not report them.",
+		"Failed renewals, as heartbeats report, or metadata with the next success; a lower bound. Absent for libraries that do not report them.",
 		byClass,
 	},
 	locksLost: {
 		"locksteward_locks_lost_total", Counter,
-		"Holds that ended without a release, reported by processes in their heartbeats or proven by the metadata they left: expired, deleted or replaced.",
+		"Holds that ended without a release, as heartbeats report or left metadata proves: expired, deleted or replaced.",
 		byClass,
 	},
 	locksExpired: {
@@ -95,12 +95,12 @@ var table = [metricCount]Metric{
 	},
 	findingsUnsaved: {
 		"locksteward_findings_unsaved", Gauge,
-		"Changes of findings that the store has not taken yet: it is full, away or slow. They are in memory, and people are notified meanwhile.",
+		"Changes of findings that the store has not taken yet. They are in memory, and people are notified meanwhile.",
 		byTarget,
 	},
 	classMatched: {
 		"locksteward_class_matched", Gauge,
-		"Whether a lock of the class was seen since the start (1) or not (0): a pattern that matches nothing may be misspelt. Absent before each target was swept in full.",
+		"Whether a lock of the class was seen since the start (1) or not (0). Absent before each target was swept in full.",
 		[]string{"class"},
 	},
 	classInfo: {
@@ -115,7 +115,7 @@ var table = [metricCount]Metric{
 	},
 	leader: {
 		"locksteward_leader", Gauge,
-		"Whether this agent holds the right to work on the target (1): its lease, until it ends, or the lock of the store's file. Absent while that is not known.",
+		"Whether this agent holds the right to work on the target (1). Absent while that is not known.",
 		byTarget,
 	},
 	sweepDuration: {
@@ -155,12 +155,12 @@ var table = [metricCount]Metric{
 	},
 	commandRefused: {
 		"locksteward_command_refused", Gauge,
-		"1 while the server refuses the agent's user a command, or the keys beside locks, that sweeps can do without; what is missing then is in the API and on the page of the target. Absent otherwise.",
+		"1 while the server refuses the agent's user a command, or the keys beside locks, that sweeps can do without. Absent otherwise.",
 		[]string{"target", "command"},
 	},
 	watchMode: {
 		"locksteward_watch_mode", Gauge,
-		"How changes are noticed between sweeps, as far as all masters go: 1 for the mode in use, 0 for the others. Modes: tracking, keyspace, sweep.",
+		"How changes are noticed between sweeps: 1 for the mode in use (tracking, keyspace or sweep), 0 for the others.",
 		[]string{"target", "mode"},
 	},
 	watchBlind: {
@@ -175,7 +175,7 @@ var table = [metricCount]Metric{
 	},
 	watchDelay: {
 		"locksteward_watch_delay_seconds", Gauge,
-		"The longest within the last minute from a change that the server reported, or from the moment at which a lock was due to be read, until it was judged and stored with its notifications; waiting changes count, too.",
+		"The longest time within the last minute from a change that the server reported, or that was due, until it was judged and stored; waiting changes count, too.",
 		byTarget,
 	},
 	classWatched: {
@@ -230,7 +230,7 @@ var table = [metricCount]Metric{
 	},
 	alertsSuppressed: {
 		"locksteward_notifications_suppressed_total", Counter,
-		"Changes of findings that a receiver was not notified of, by reason: silence, inhibit, first_sweep, match, or unknown for the end of a finding that it does not know.",
+		"Changes of findings that a receiver was not notified of, by reason.",
 		[]string{"receiver", "reason"},
 	},
 	alertsOmitted: {
@@ -280,12 +280,12 @@ var table = [metricCount]Metric{
 	},
 	consoleInfo: {
 		"locksteward_console_info", Gauge,
-		"Always 1; where people reach the console (alert.console_url), for links of dashboards. Absent without that key.",
+		"Always 1; where people reach the console (alert.console_url). Absent without that key.",
 		[]string{"url"},
 	},
 	heartbeatLastSuccess: {
 		"locksteward_heartbeat_last_success_timestamp_seconds", Gauge,
-		"When the last heartbeat (alert.heartbeat) was taken. Absent before the first, and without one in the configuration.",
+		"When the last heartbeat (alert.heartbeat) was taken. Absent before the first.",
 		nil,
 	},
 	sweepStale: {
@@ -295,22 +295,22 @@ var table = [metricCount]Metric{
 	},
 	certificateExpiry: {
 		"locksteward_certificate_expiry_timestamp_seconds", Gauge,
-		"When a certificate in use ends, by what it is for (redis, release, alert, heartbeat, audit, store, console, metrics) and its key in the configuration, or server for the one that Redis shows; of a file of authorities the last. At most the 100 that end first.",
+		"When a certificate in use ends, by what it is for and its key in the configuration, or server for the one that Redis shows; of a file of authorities the last. At most the 100 that end first.",
 		byFile,
 	},
 	credentialRefused: {
 		"locksteward_credential_refused", Gauge,
-		"1 while a file of a certificate or password cannot be used as it is now, so that what it held before stays in use. Absent otherwise.",
+		"1 while a file of a certificate or password cannot be used, so that what it held before stays in use. Absent otherwise.",
 		byFile,
 	},
 	targetSourceUp: {
 		"locksteward_target_source_up", Gauge,
-		"Whether what a source of targets (targets_from: a pattern of files or a DNS name) has now is in use (1) or what it had before stays (0).",
+		"Whether what a source of targets (targets_from) has now is in use (1) or what it had before stays (0).",
 		bySource,
 	},
 	storeDamaged: {
 		"locksteward_store_damaged", Gauge,
-		"Whether the store was found damaged since the agent began (1): by a call, or by the check of the whole file at its start.",
+		"Whether the store was found damaged since the agent began (1).",
 		nil,
 	},
 	storeNeedsRepair: {

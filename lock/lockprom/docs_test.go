@@ -37,13 +37,13 @@ func part(t *testing.T, text, name, body string) string {
 func TestDocumentation(t *testing.T) {
 	t.Parallel()
 	var metrics, reasons strings.Builder
-	metrics.WriteString("| metric | type | labels | meaning |\n| --- | --- | --- | --- |\n")
+	metrics.WriteString("| metric | labels | meaning |\n| --- | --- | --- |\n")
 	for _, m := range Metrics() {
-		labels := "none"
+		labels := ""
 		if len(m.Labels) > 0 {
 			labels = "`" + strings.Join(m.Labels, "`, `") + "`"
 		}
-		fmt.Fprintf(&metrics, "| `%s` | %s | %s | %s |\n", m.Name, m.Type, labels, m.Help)
+		fmt.Fprintf(&metrics, "| `%s` | %s | %s |\n", m.Name, labels, m.Help)
 	}
 	reasons.WriteString("| reason | means |\n| --- | --- |\n")
 	for _, r := range reasonNames {

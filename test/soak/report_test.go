@@ -29,17 +29,16 @@ func (r *run) report(wrong []string) string {
 	say := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
 	ops := r.load.operations()
 	say("# Soak\n")
-	say("What half an hour of work and faults does to two agents. Written by `make soak` (package test/soak, TestSoak); do not edit.\n")
+	say("What half an hour of work and faults does to two agents. Written by `make soak`; do not edit.\n")
 	say("## The run\n")
 	say("- Machine: %s.", machine())
-	say("- Load average of the machine at the samples: %s. One machine has all of it: six Redis servers, PostgreSQL, both agents, the", r.loads())
-	say("  applications and the receiver.")
+	say("- Load average at the samples: %s. One machine has all of it.", r.loads())
 	some, none := formatNames(r.t, r.load.layouts)
 	say("- Begun %s UTC, %s of load. %d locks of %d layouts of %d libraries stand all the time (written in %s), one in five of them renewed.",
 		r.all.began.UTC().Format("2006-01-02 15:04"), r.took.Round(time.Second), *locks, len(r.load.layouts), len(some), r.filled.Round(time.Second))
-	say("  The most that an agent had in its table: %.0f. Locks of these cannot be made up without what stands beside them: %s.", r.most, strings.Join(none, ", "))
-	say("- Redis Cluster: three masters with a replica each; one target, a sweep every %s without a limit of the servers' time", r.schedule)
-	say("  (`pace: {idle: 80%%, busy: 80%%}`): with a limit, servers that are slow because the machine is full make a sweep of this many locks last longer than\n  the time between two faults. First sweep after %s.", short(r.first))
+	say("  The most that an agent had in its table: %.0f. Without locks of %s.", r.most, strings.Join(none, ", "))
+	say("- Redis Cluster: three masters with a replica each; one target, a sweep every %s", r.schedule)
+	say("  (`pace: {idle: 80%%, busy: 80%%}`). First sweep after %s.", short(r.first))
 	say("- Operations: %d offered a second, **%.0f succeeded** (while a master is away its locks cannot be had): %d locks taken, %d renewed, %d freed in the layouts of other libraries, %d acquires and releases by lock/;",
 		*rate, float64(ops)/r.took.Seconds(), r.load.sets.Load(), r.load.renewals.Load(), r.load.deletes.Load(), r.load.holds.Load())
 	say("  %d failed, while a master was away.\n", r.load.failed.Load())
@@ -73,9 +72,8 @@ func (r *run) report(wrong []string) string {
 	say("| scrapes not answered within 8 s | %d |\n", r.all.silent)
 	say("## Memory, goroutines, open files\n")
 	say("Lines (least squares) through the samples of each stretch in which an agent has the target, or has it not, without the first %s of its life and %s", warm, settle)
-	say("after each change; a stretch needs %d samples. Live is what the last collection left of the heap. Memory may grow by %.0f %% of its mean or %d MiB,", enough, mayGrow*100, mayGrowBytes>>20)
-	say("goroutines and files by %d: along a line (memory along those of %s and more, since it follows the work), and, in what it has at least, from one stretch", mayGrowCount, short(lasting))
-	say("of a life to the next in which it has the target, or has it not any more.\n")
+	say("after each change; a stretch needs %d samples. Memory may grow by %.0f %% of its mean or %d MiB, goroutines and files by %d: along a line (memory along", enough, mayGrow*100, mayGrowBytes>>20, mayGrowCount)
+	say("those of %s and more), and, in what it has at least, from one stretch of a life to the next of its kind.\n", short(lasting))
 	say("| has the target | stretches | RSS mean, greatest growth | live heap mean, greatest growth | goroutines, greatest growth | open files, greatest growth |\n| --- | --- | --- | --- | --- | --- |")
 	for _, row := range r.levels() {
 		say("%s", row)
@@ -88,8 +86,7 @@ func (r *run) report(wrong []string) string {
 		}
 	}
 	say("\n## What happened\n")
-	say("Blind is what agents reported by `locksteward_watch_blind_seconds_total`, summed over masters, until the next complete sweep. An agent that")
-	say("takes a target over has no watch that broke: it sweeps all of it before it says anything.\n")
+	say("Blind is what agents reported by `locksteward_watch_blind_seconds_total`, summed over masters, until the next complete sweep.\n")
 	say("| what | times | took at most | blind at most | swept anew by another life |\n| --- | --- | --- | --- | --- |")
 	for _, row := range r.kinds() {
 		say("%s", row)

@@ -54,7 +54,7 @@ func generated(t *testing.T) string {
 		}
 		fmt.Fprintf(&b, "### %s\n\nFor %s. Redis 7.0:\n\n```\n%s\n```\n\n", heading, u.For, wrap(u.SetUser()))
 	}
-	b.WriteString("### What each command is for\n\nWith the version from which on Redis has it, where that is later than 5.\n\n| commands | of | for |\n|---|---|---|\n")
+	b.WriteString("### What each command is for\n\nWith the version from which on Redis has it, where that is later than 5.\n\n| command | scanner | releaser | application | Sentinels | for |\n|---|:-:|:-:|:-:|:-:|---|\n")
 	newest := version(t, "8.0")
 	lists := [][]string{
 		scannerOf(t, newest, acl.Scan{}).Commands, releaserOf(t, newest, acl.Free{Classes: classes}).Commands,
@@ -64,16 +64,16 @@ func generated(t *testing.T) string {
 	rows := map[string][]string{} // commands by their users and purpose
 	var order []string
 	for _, f := range acl.Facts() {
-		var of []string
-		for i, name := range []string{"scanner", "releaser", "application", "Sentinels"} {
-			if slices.Contains(lists[i], "+"+f.Name) {
-				of = append(of, name)
+		of := make([]string, len(lists))
+		for i, list := range lists {
+			if slices.Contains(list, "+"+f.Name) {
+				of[i] = "•"
 			}
 		}
-		if len(of) == 0 {
+		if !slices.Contains(of, "•") {
 			continue // of other modes
 		}
-		row := fmt.Sprintf("%s | %s", strings.Join(of, ", "), acl.Why(f.Name))
+		row := fmt.Sprintf("%s | %s", strings.Join(of, " | "), acl.Why(f.Name))
 		if rows[row] == nil {
 			order = append(order, row)
 		}

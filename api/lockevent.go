@@ -46,3 +46,14 @@ type LockEvent struct {
 	// RequestID is the release request that ended the hold.
 	RequestID string `json:"request_id,omitempty"`
 }
+
+// Words says what happened, of the end of a hold no more than is known.
+func (e LockEvent) Words() string {
+	switch {
+	case e.Kind == EventReleased && !e.ByHolder:
+		return "released or deleted"
+	case e.Kind == EventGone:
+		return "ended, how is not known"
+	}
+	return e.Kind
+}

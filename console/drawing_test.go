@@ -98,6 +98,16 @@ func TestTimeline(t *testing.T) {
 	if strings.Join(said, ", ") != want {
 		t.Errorf("got  %s\nwant %s", strings.Join(said, ", "), want)
 	}
+	// A hand-off: the next hold is seen before the end of the one before is recorded.
+	handOff := []api.LockEvent{
+		{At: at.Add(40 * time.Minute), Kind: "force-released", TokenDigest: "a"},
+		{At: at.Add(40 * time.Minute), Kind: "acquired", TokenDigest: "b"},
+		{At: at.Add(20 * time.Minute), Kind: "acquired", TokenDigest: "a"},
+	}
+	l.TokenDigest = "b"
+	if bars := newTimeline(handOff, &l, now).Lanes[0].Bars; len(bars) != 2 || bars[0].X != 0 || bars[0].W != 500 || bars[1].X != 500 || bars[1].W != 500 {
+		t.Errorf("a hand-off is drawn as %+v", bars)
+	}
 	if empty := newTimeline(nil, nil, now); len(empty.Lanes) != 0 {
 		t.Errorf("nothing is drawn as %+v", empty)
 	}

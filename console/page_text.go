@@ -40,6 +40,7 @@ var pageFuncs = template.FuncMap{
 	"bytes":   bytesWords,
 	"action":  actionWords,
 	"outcome": api.OutcomeWords,
+	"by":      byWhom,
 	"subject": subjectPath,
 	"plural64": func(n int64, one, many string) string {
 		if n == 1 {
@@ -157,6 +158,14 @@ func watchWords(mode string) string {
 		return "changes are found by sweeps alone"
 	}
 	return mode
+}
+
+// byWhom is the holder of an event in words; "" if nothing is known of it.
+func byWhom(h api.Holder) string {
+	if h == (api.Holder{}) {
+		return ""
+	}
+	return holder(locksteward.Holder{App: h.App, Host: h.Host, PID: h.PID, Session: h.Session, Instance: h.Instance})
 }
 
 func holder(h locksteward.Holder) string {

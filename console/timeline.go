@@ -117,25 +117,26 @@ const maxLanes = 6
 func newTimeline(events []api.LockEvent, l *locksteward.Lock, now time.Time) timeline {
 	var holds, renewals []segment
 	byRule := map[string][]segment{}
-	var begun time.Time
+	begins := map[string]time.Time{} // by token: the next hold may begin before the end of one is known
 	for _, e := range slices.Backward(events) {
 		switch {
 		case e.Kind == api.EventAcquired:
-			begun = e.At
+			begins[e.TokenDigest] = e.At
 		case e.Kind == api.EventRenewed:
 			renewals = append(renewals, segment{from: e.At, to: e.At, tone: "calm", what: "renewed"})
 		case slices.Contains(api.EndKinds, e.Kind):
-			from := begun
+			from := begins[e.TokenDigest]
 			if held := time.Duration(e.HeldMs) * time.Millisecond; from.IsZero() || from.After(e.At) {
 				from = e.At.Add(-held)
 			}
-			holds = append(holds, segment{from: from, to: e.At, tone: endClass(e.Kind), what: "held " + span(e.At.Sub(from)) + ", " + e.Kind})
-			begun = time.Time{}
+			holds = append(holds, segment{from: from, to: e.At, tone: endClass(e.Kind), what: "held " + span(e.At.Sub(from)) + ", " + e.Words()})
+			delete(begins, e.TokenDigest)
 		case e.Rule != "":
 			byRule[e.Rule] = append(byRule[e.Rule], segment{from: e.At, tone: e.Kind, what: e.Kind, severity: e.Severity})
 		}
 	}
 	if l != nil {
+		begun := begins[l.TokenDigest]
 		if age, basis, _ := l.Age(); basis != locksteward.AgeNone && begun.IsZero() {
 			begun = now.Add(-age)
 		}

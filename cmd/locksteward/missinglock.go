@@ -15,7 +15,7 @@ import (
 // How much is shown of a missing lock.
 const (
 	goneRequests = 3
-	goneEvents   = 5
+	goneEvents   = 20
 )
 
 // missingLockError is the error for a lock that is not held now, of which something is known.
@@ -24,7 +24,9 @@ type missingLockError struct {
 	past string // lines for people: its placeholder, its last requests and events
 }
 
-func (e *missingLockError) Error() string { return e.err.Error() }
+func (e *missingLockError) Error() string {
+	return e.err.Error() + "; its past is shown without --output"
+}
 func (e *missingLockError) Unwrap() error { return e.err }
 
 // describeMissingLock makes the error for a missing lock a [missingLockError], if anything is known
@@ -54,16 +56,16 @@ func describeMissingLock(ctx context.Context, client *apiclient.Client, ref lock
 		}
 	}
 	for _, e := range past.Events {
-		kind := oneLine(e.Kind)
-		if e.Kind == api.EventReleased && !e.ByHolder {
-			kind = "released or deleted"
-		}
-		fmt.Fprintf(&b, "\n  %s  %s", e.At.Local().Format(time.DateTime), kind)
+		fmt.Fprintf(&b, "\n  %s  %s", e.At.Local().Format(time.DateTime), oneLine(e.Words()))
 		switch {
 		case e.Rule != "":
 			fmt.Fprintf(&b, ": %s", oneLine(e.Rule))
 		case e.HeldMs > 0:
-			fmt.Fprintf(&b, ", held for %s", span(time.Duration(e.HeldMs)*time.Millisecond))
+			least := ""
+			if e.HeldIsMinimum {
+				least = "at least "
+			}
+			fmt.Fprintf(&b, ", held for %s%s", least, span(time.Duration(e.HeldMs)*time.Millisecond))
 		}
 		if holder := showHolder(e.Holder); holder != "-" {
 			fmt.Fprintf(&b, " by %s", holder)

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"io"
 	"strconv"
 	"time"
 
@@ -30,7 +31,7 @@ func notificationsListCommand(p *program) *cobra.Command {
 	var (
 		agent  agentFlags
 		filter apiclient.NotificationQuery
-		output outputFlag
+		output = outputFlag{list: true}
 	)
 	c := &cobra.Command{
 		Use:   "list",
@@ -49,7 +50,10 @@ func notificationsListCommand(p *program) *cobra.Command {
 			if output.data() {
 				return output.encode(p.stdout, list)
 			}
-			return writeNotifications(p, list, filter.State == "")
+			if output.value == "name" {
+				return writeNames(p.stdout, namesOf(list.Notifications, func(n api.Notification) string { return n.ID }))
+			}
+			return writeNotifications(output.table(p.stdout), list, filter.State == "")
 		},
 	}
 	agent.register(c)
@@ -61,17 +65,17 @@ func notificationsListCommand(p *program) *cobra.Command {
 	return c
 }
 
-func writeNotifications(p *program, list api.NotificationList, receivers bool) error {
+func writeNotifications(w io.Writer, list api.NotificationList, receivers bool) error {
 	if receivers {
-		if err := writeReceivers(p, list.Receivers); err != nil {
+		if err := writeReceivers(w, list.Receivers); err != nil {
 			return err
 		}
-		if _, err := fmt.Fprintln(p.stdout); err != nil {
+		if _, err := fmt.Fprintln(w); err != nil {
 			return err
 		}
 	}
 	if len(list.Notifications) == 0 {
-		_, err := fmt.Fprintln(p.stdout, "no notifications")
+		_, err := fmt.Fprintln(w, "no notifications")
 		return err
 	}
 	rows := make([][]string, 0, len(list.Notifications))
@@ -81,19 +85,19 @@ func writeNotifications(p *program, list api.NotificationList, receivers bool) e
 			strconv.Itoa(n.Attempts), dash(oneLine(n.LastError)),
 		})
 	}
-	if err := writeTable(p.stdout, []string{"SEQ", "ID", "RECEIVER", "STATE", "TYPE", "WRITTEN", "ATTEMPTS", "LAST ERROR"}, rows); err != nil {
+	if err := writeTable(w, []string{"SEQ", "ID", "RECEIVER", "STATE", "TYPE", "WRITTEN", "ATTEMPTS", "LAST ERROR"}, rows); err != nil {
 		return err
 	}
 	if list.Next == 0 {
 		return nil
 	}
-	_, err := fmt.Fprintf(p.stdout, "\nmore: --before %d\n", list.Next)
+	_, err := fmt.Fprintf(w, "\nmore: --before %d\n", list.Next)
 	return err
 }
 
-func writeReceivers(p *program, list []api.Receiver) error {
+func writeReceivers(w io.Writer, list []api.Receiver) error {
 	if len(list) == 0 {
-		_, err := fmt.Fprintln(p.stdout, "no receivers: alert.receivers is empty")
+		_, err := fmt.Fprintln(w, "no receivers: alert.receivers is empty")
 		return err
 	}
 	rows := make([][]string, 0, len(list))
@@ -115,7 +119,7 @@ func writeReceivers(p *program, list []api.Receiver) error {
 		}
 		rows = append(rows, []string{oneLine(r.Name), state, strconv.FormatInt(r.Waiting, 10), oldest, strconv.FormatInt(r.Dead, 10), dash(oneLine(r.Failing))})
 	}
-	return writeTable(p.stdout, []string{"RECEIVER", "STATE", "WAITING", "OLDEST", "GIVEN UP", "WHY"}, rows)
+	return writeTable(w, []string{"RECEIVER", "STATE", "WAITING", "OLDEST", "GIVEN UP", "WHY"}, rows)
 }
 
 func notificationsRetryCommand(p *program) *cobra.Command {

@@ -25,7 +25,7 @@ func releaseListCommand(p *program) *cobra.Command {
 		of     string
 		limit  int
 		watch  bool
-		output outputFlag
+		output = outputFlag{list: true}
 	)
 	c := &cobra.Command{
 		Use:   "list",
@@ -49,11 +49,14 @@ until Ctrl-C; as JSON it is one object per change.`,
 				if output.data() {
 					return output.encode(p.stdout, list)
 				}
+				if output.value == "name" {
+					return writeNames(p.stdout, namesOf(list.Requests, func(r api.Request) string { return r.ID }))
+				}
 				if len(list.Requests) == 0 {
 					_, err := fmt.Fprintln(p.stdout, "no requests")
 					return err
 				}
-				if err := writeRequests(p.stdout, list.Requests); err != nil || list.Next == "" {
+				if err := writeRequests(output.table(p.stdout), list.Requests); err != nil || list.Next == "" {
 					return err
 				}
 				_, err := fmt.Fprintf(p.stderr, "locksteward: the newest %d requests; raise --limit (0 is all) or filter\n", len(list.Requests))

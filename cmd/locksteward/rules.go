@@ -25,7 +25,7 @@ func rulesCommand(p *program) *cobra.Command {
 func rulesListCommand(p *program) *cobra.Command {
 	var (
 		file   string
-		output outputFlag
+		output = outputFlag{list: true}
 		lang   string
 	)
 	c := &cobra.Command{
@@ -53,8 +53,10 @@ shows the page of that rule: what it finds, causes, remedies, configuration.`,
 			switch {
 			case len(args) == 0 && output.data():
 				return output.encode(p.stdout, list)
+			case len(args) == 0 && output.value == "name":
+				return writeNames(p.stdout, namesOf(list.Rules, func(r api.Rule) string { return r.Rule }))
 			case len(args) == 0:
-				return writeRules(p.stdout, list)
+				return writeRules(output.table(p.stdout), list)
 			}
 			at := slices.IndexFunc(list.Rules, func(r api.Rule) bool { return r.Rule == args[0] })
 			switch {

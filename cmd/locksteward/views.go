@@ -323,6 +323,19 @@ func writeRequest(w io.Writer, r api.Request) error {
 		line("woken", "%d", r.WaitersWoken)
 	}
 	line("evidence", "%s", r.EvidenceHash)
+	switch {
+	case r.State == string(locksteward.RequestPending):
+		flags := ""
+		if e.HolderAlive {
+			flags += " --confirm-holder-alive"
+		}
+		if e.WeakIdentity {
+			flags += " --confirm-no-identity"
+		}
+		line("next", "an approver runs locksteward release approve %s --reason REASON%s", r.ID, flags)
+	case r.State == string(locksteward.RequestReleased) && e.Act == string(locksteward.ActRelease):
+		line("next", "locksteward explain %s shows who has the lock now", showKey(e.Key))
+	}
 	return writeText(w, b.String())
 }
 

@@ -14,7 +14,7 @@ import (
 func TestReceiversSayHowTheyDo(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
-	err := writeReceivers(&program{stdout: &out}, []api.Receiver{
+	err := writeReceivers(&out, []api.Receiver{
 		{Name: "fine", Configured: true},
 		{Name: "late", Configured: true, Waiting: 1, Failing: "status 500\nInternal"},
 		{Name: "rests", Configured: true, Waiting: 9, Failing: "status 500", CircuitOpen: true},

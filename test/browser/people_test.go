@@ -134,7 +134,7 @@ func TestHostileNames(t *testing.T) {
 	ana.sees("Request the release")
 	ana.fill("reason", "<script>alert(4)</script><b>\u202ebold</b> its holder is gone")
 	ana.press("Dry run")
-	ana.sees("This very hold would be compared")
+	ana.sees("Exactly this hold would be ended")
 	ana.press("Request the release")
 	ana.await("location.pathname.startsWith('/requests/r-')")
 	paths["request"] = js[string](ana, "location.pathname")

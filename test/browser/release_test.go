@@ -22,7 +22,7 @@ func TestReleaseInABrowser(t *testing.T) {
 	max.sees("Request the release")
 	max.fill("reason", "its holder is gone, INC-7")
 	max.press("Dry run")
-	max.sees("This very hold would be compared")
+	max.sees("Exactly this hold would be ended")
 	max.press("Request the release")
 	max.await("location.pathname.startsWith('/requests/r-')")
 	max.sees("waits for a decision")

@@ -56,7 +56,7 @@ func TestReplicasAreOneConsole(t *testing.T) {
 	ana.sees("Request the release")
 	ana.fill("reason", "its holder is gone, INC-7")
 	ana.press("Dry run")
-	ana.sees("This very hold would be compared")
+	ana.sees("Exactly this hold would be ended")
 	ana.press("Request the release")
 	ana.await("location.pathname.startsWith('/requests/r-')")
 	ana.sees("waits for a decision")

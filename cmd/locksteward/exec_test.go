@@ -381,6 +381,7 @@ func TestExecWaitIsEnded(t *testing.T) {
 	}
 }
 
+// Each command lasts longer than the turn for which a lock is handed over.
 func TestExecWaitsInOrder(t *testing.T) {
 	t.Parallel()
 	srv := testredis.Start(t)
@@ -390,7 +391,7 @@ func TestExecWaitsInOrder(t *testing.T) {
 	order := filepath.Join(t.TempDir(), "order")
 	var all []*execution
 	for i := range 4 {
-		all = append(all, startExec(t, srv.URL(), fmt.Sprintf("echo %d >> %s", i, order), "--wait", "1m"))
+		all = append(all, startExec(t, srv.URL(), fmt.Sprintf("echo %d >> %s; sleep 0.4", i, order), "--wait", "1m"))
 		queue := record.Companion(record.DefaultPrefix, record.KindQueue, "job")
 		testredis.Eventually(t, 20*time.Second, func() bool { return rdb.ZCard(context.Background(), queue).Val() == int64(i+1) }, "not in the queue")
 	}

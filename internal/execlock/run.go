@@ -132,13 +132,7 @@ func (r *runner) acquire(ctx context.Context, cancel context.CancelCauseFunc, cl
 			}
 		}
 	}()
-	var h *lock.Handle
-	var err error
-	if r.o.Try {
-		h, err = client.TryAcquire(context.WithoutCancel(ctx), r.o.Key, r.o.Lease)
-	} else {
-		h, err = client.Acquire(ctx, r.o.Key, r.o.Lease)
-	}
+	h, err := r.take(ctx, client)
 	close(done)
 	<-over
 	if stopped, ok := errors.AsType[*SignalError](context.Cause(ctx)); ok {
@@ -152,6 +146,31 @@ func (r *runner) acquire(ctx context.Context, cancel context.CancelCauseFunc, cl
 		return nil, stopped
 	}
 	return h, err
+}
+
+// take takes the lock for its whole lease. One that was handed over lasts for a turn until it is confirmed:
+// the command does not begin in that time, in which a slow machine may lose it. What was lost before it was
+// confirmed is waited for again.
+func (r *runner) take(ctx context.Context, client *lock.Client) (h *lock.Handle, err error) {
+	for {
+		if r.o.Try {
+			h, err = client.TryAcquire(context.WithoutCancel(ctx), r.o.Key, r.o.Lease)
+		} else {
+			h, err = client.Acquire(ctx, r.o.Key, r.o.Lease)
+		}
+		if err != nil || h.Validity() >= r.o.Lease.TTL/2 {
+			return h, err
+		}
+		err = h.Extend(ctx, 0)
+		switch {
+		case err == nil, context.Cause(ctx) != nil: // the caller releases it
+			return h, nil
+		case !errors.Is(err, lock.ErrLost):
+			return nil, errors.Join(err, r.release(h, nil).Release)
+		case r.o.Try:
+			return nil, err
+		}
+	}
 }
 
 // hold runs the command under h, and releases it.

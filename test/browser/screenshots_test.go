@@ -100,6 +100,6 @@ func takeReplicas(t *testing.T, dir string) {
 	bo.size(1180, 700, false)
 	bo.scheme("light")
 	bo.visit("/targets")
-	bo.await("document.querySelectorAll('main article.card.good').length === 2 && [...document.querySelectorAll('main dt')].filter(e => e.textContent === 'Replica').length === 2 && document.querySelector('main').innerText.includes('1 lock,') && !document.querySelector('main').innerText.includes('under way')")
+	bo.await("document.querySelectorAll('main article.card.good').length === 2 && [...document.querySelectorAll('main dt')].filter(e => e.textContent === 'Replica').length === 2 && document.querySelector('main').innerText.includes('1 key, 1 lock') && !document.querySelector('main').innerText.includes('under way')")
 	bo.take(dir, "targets")
 }

@@ -57,6 +57,30 @@ func (b *bed) look() {
 	}
 }
 
+// written are the transitions that the store has now.
+func (b *bed) written() map[string]bool {
+	b.t.Helper()
+	db := b.open("ro")
+	defer db.Close()
+	out := map[string]bool{}
+	rows, err := db.Query(`SELECT event_id FROM alert_events`)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var id string
+		if err := rows.Scan(&id); err != nil {
+			b.t.Fatal(err)
+		}
+		out[id] = true
+	}
+	if err := rows.Err(); err != nil {
+		b.t.Fatal(err)
+	}
+	return out
+}
+
 // waiting is how much waits in the store for all receivers.
 func (b *bed) waiting() int {
 	b.t.Helper()

@@ -104,12 +104,21 @@ func has(m map[string]int, key string) bool {
 // latest is what a receiver knows of each lock after all that it accepted: whether
 // it is broken.
 func latest(got []delivery) map[lockRule]bool {
-	out, seen := map[lockRule]bool{}, map[string]bool{}
+	out := map[lockRule]bool{}
+	for l, t := range last(got) {
+		out[l] = t.status == "firing"
+	}
+	return out
+}
+
+// last is what a receiver was last notified of, by lock.
+func last(got []delivery) map[lockRule]reported {
+	out, seen := map[lockRule]reported{}, map[string]bool{}
 	for _, d := range got {
 		for _, t := range d.reported {
 			if d.accepted && !seen[t.event] {
 				seen[t.event] = true
-				out[lockRule{t.key, t.rule}] = t.status == "firing"
+				out[lockRule{t.key, t.rule}] = t
 			}
 		}
 	}

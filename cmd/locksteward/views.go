@@ -281,64 +281,6 @@ func inDB(db int) string {
 	return fmt.Sprintf(", db %d", db)
 }
 
-func writeRequest(w io.Writer, r api.Request) error {
-	var b strings.Builder
-	line := func(name, format string, args ...any) {
-		fmt.Fprintf(&b, "%-10s %s\n", name+":", fmt.Sprintf(format, args...))
-	}
-	e := r.Evidence
-	line("request", "%s (%s)", r.ID, r.State)
-	line("asks for", "%s", showAct(e))
-	line("lock", "%s on %s%s", showKey(e.Key), e.Target, inDB(e.DB))
-	line("class", "%s", e.Class)
-	line("library", "%s (%s)", e.Library, e.Type)
-	line("identity", "%s", explainedIdentity(identity(e), e.Identity))
-	line("holder", "%s", showHolder(e.Holder))
-	if e.ExpiresAtMs > 0 {
-		line("expires", "%s", time.UnixMilli(e.ExpiresAtMs).Local().Format(time.DateTime))
-	} else {
-		line("expires", "no, it has no TTL")
-	}
-	line("findings", "%s", dash(strings.Join(e.Findings, " ")))
-	line("requested", "by %s at %s: %s", r.Requester, r.CreatedAt.Local().Format(time.DateTime), oneLine(r.Reason))
-	if r.Bundle != "" {
-		line("bundle", "%s, one of %d requests with one decision", r.Bundle, r.BundleSize)
-	}
-	if !r.Final && r.ApprovalsNeeded != nil {
-		line("approvals", "%d of %d", r.ApprovalsGiven, *r.ApprovalsNeeded)
-	}
-	for _, text := range r.Warnings {
-		line("warning", "%s", oneLine(text))
-	}
-	for _, d := range r.Decisions {
-		line(d.Verdict, "by %s at %s: %s", d.By, d.At.Local().Format(time.DateTime), oneLine(d.Reason))
-	}
-	if !r.Final && !r.ExpiresAt.IsZero() {
-		line("valid", "until %s", r.ExpiresAt.Local().Format(time.DateTime))
-	}
-	if r.Outcome != "" {
-		line("outcome", "%s", oneLine(r.Outcome))
-	}
-	if r.WaitersWoken > 0 {
-		line("woken", "%d", r.WaitersWoken)
-	}
-	line("evidence", "%s", r.EvidenceHash)
-	switch {
-	case r.State == string(locksteward.RequestPending):
-		flags := ""
-		if e.HolderAlive {
-			flags += " --confirm-holder-alive"
-		}
-		if e.WeakIdentity {
-			flags += " --confirm-no-identity"
-		}
-		line("next", "an approver runs locksteward release approve %s --reason REASON%s", r.ID, flags)
-	case r.State == string(locksteward.RequestReleased) && e.Act == string(locksteward.ActRelease):
-		line("next", "locksteward explain %s shows who has the lock now", showKey(e.Key))
-	}
-	return writeText(w, b.String())
-}
-
 // maxAlso is how many of the other locks of a session are named.
 const maxAlso = 10
 

@@ -51,9 +51,9 @@ var renewalSentences = sentences{
 		ZH: "执行已卡死，或已结束却未释放，而看门狗仍在续期：线程卡住或已退出、释放时抛出异常、续期任务比锁活得更久。",
 	},
 	"renewal/zombie.remedy": {
-		EN: "Look at the holder's process: a stack dump shows whether the work still runs. If it does not, end the process, and the TTL frees the lock; a forced release of a lock whose holder lives may let two write. " +
+		EN: "Look at the holder's process: a stack dump shows whether the work still runs. If it does not, end the process, and the TTL frees the lock, or request a release as \"alive but stuck\", after which two may write. " +
 			"Bound each hold with Lease.MaxHold, and report the progress of the work, so that this can be distinguished from slow work.",
-		ZH: "查看持有者进程：线程堆栈能说明是否仍在执行。若已不再执行，结束该进程，过期时间会释放锁；强制释放仍存活的持有者的锁可能导致两个写入者。" +
+		ZH: "查看持有者进程：线程堆栈能说明是否仍在执行。若已不再执行，结束该进程，过期时间会释放锁；或以“存活但卡住”申请释放，此后可能出现两个写入者。" +
 			"用 Lease.MaxHold 限制每次持有时间，并上报执行进度，以便与缓慢的执行区分。",
 	},
 	"renewal/zombie.summary": {

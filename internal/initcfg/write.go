@@ -36,7 +36,7 @@ func Write(plan Plan, target Target, now time.Time, accept func(Proposal) bool) 
 	var b strings.Builder
 	seen := plan.Seen
 	fmt.Fprintf(&b, `# Locksteward's configuration, first written by 'locksteward init' on %s.
-# What it is made of: all names of %s, read %s in %s; %d keys, %s seen.
+# What it is made of: all names of %s, read %s in %s; %s, %s seen.
 # Look through it, then: locksteward config check FILE, locksteward run --config FILE.
 # 'locksteward config show --example' has every other key with its default.
 
@@ -45,7 +45,7 @@ targets:
     name: %s
     url: %s
 `, now.UTC().Format(time.DateOnly), oneLine(target.URL), count(seen.Sweeps, "time"), report.Show(seen.To.Sub(seen.From)),
-		seen.Keys, count(len(seen.Locks), "lock"), plain(target.Name), quote(target.URL))
+		count(int(seen.Keys), "key"), count(len(seen.Locks), "lock"), plain(target.Name), quote(target.URL))
 	writeLogin(&b, target)
 	b.WriteString(`    # The agent cannot delete anything until it has a user that may:
     # release_credentials: {username: releaser, password_file: /run/secrets/releaser}

@@ -138,7 +138,7 @@ func TestReplicaThatDiesUnderAPage(t *testing.T) {
 	// Anyone who decides while nobody works on the target has it done, or is informed why not,
 	// and then does it again.
 	bo.press("Approve")
-	bo.await("document.readyState === 'complete' && (document.body.innerText.includes('Released') || !!document.querySelector('main [role=alert]'))")
+	bo.await("document.body.innerText.includes('Released') || !!document.querySelector('main [role=alert]')")
 	if js[bool](bo, "!!document.querySelector('main [role=alert]')") {
 		bo.shot("approve-while-nobody-works-on-it")
 		if got := js[string](bo, "document.querySelector('main textarea[name=reason]').value"); got != "checked" {

@@ -51,7 +51,7 @@ func TestStrictCookieAndOtherSites(t *testing.T) {
 	b.sees("Sign in with ACME")
 	b.follow("Sign in with ACME")
 	b.follow("Let me in")
-	b.await("location.pathname === '/targets' && document.readyState === 'complete'")
+	b.await("location.pathname === '/targets'")
 	b.seesName("ana@example.org")
 	if cookies := js[string](b, "document.cookie"); cookies != "" {
 		t.Errorf("a script reads %q", cookies)

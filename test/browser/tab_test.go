@@ -72,8 +72,8 @@ func js[T any](b *tab, expression string) T {
 	return out
 }
 
-// await waits until an expression is true. While a page changes there may be
-// nobody to ask.
+// await waits until an expression is true of a page that is loaded: before, its script
+// may not listen yet. While a page changes there may be nobody to ask.
 func (b *tab) await(expression string) {
 	b.t.Helper()
 	b.awaitFor(b.within, expression)
@@ -85,8 +85,9 @@ func (b *tab) awaitFor(bound time.Duration, expression string) {
 	defer cancel()
 	tick := time.NewTicker(25 * time.Millisecond)
 	defer tick.Stop()
+	loaded := "document.readyState === 'complete' && (" + expression + ")"
 	for {
-		if ok, err := chromedp.Run(ctx, chromedp.Evaluate[bool](expression)); err == nil && ok {
+		if ok, err := chromedp.Run(ctx, chromedp.Evaluate[bool](loaded)); err == nil && ok {
 			return
 		}
 		select {
@@ -100,7 +101,7 @@ func (b *tab) awaitFor(bound time.Duration, expression string) {
 // sees waits until the page shows a text.
 func (b *tab) sees(text string) {
 	b.t.Helper()
-	b.await("document.readyState !== 'loading' && document.body.innerText.includes(" + quoted(text) + ")")
+	b.await("document.body.innerText.includes(" + quoted(text) + ")")
 }
 
 // text is what the page shows.
@@ -194,13 +195,13 @@ func (b *tab) signIn(name, password string) {
 	b.fill("name", name)
 	b.fill("password", password)
 	b.press("Sign in")
-	b.await("location.pathname === '/' && document.readyState === 'complete'")
+	b.await("location.pathname === '/'")
 }
 
 // seesName waits until the page says who has signed in.
 func (b *tab) seesName(name string) {
 	b.t.Helper()
-	b.await("document.readyState !== 'loading' && document.querySelector('#me summary').textContent === " + quoted("signed in as "+name))
+	b.await("document.querySelector('#me summary').textContent === " + quoted("signed in as "+name))
 }
 
 // signOut leaves by the menu with the person's name.

@@ -35,7 +35,8 @@ build: ## Builds bin/locksteward with its version.
 
 .PHONY: test
 test: deps ## Runs all tests under the race detector; installs what they need if it is missing.
-	go test -race -timeout 30m ./...
+	@# One package at a time: many tests bound how long something takes.
+	go test -race -p 1 -timeout 30m ./...
 
 .PHONY: test-live
 test-live: deps ## Takes locks with the real Go and Node libraries that are not modules of this one; needs node and npm.

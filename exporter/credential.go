@@ -12,7 +12,7 @@ const maxCredentials = 100
 // Credential is a certificate, an authority or a password in a file, or
 // the certificate that a server shows.
 type Credential struct {
-	// Use says what for: redis, release, alert, heartbeat, audit, store, console
+	// Use says what for: target, release, alert, heartbeat, audit, store, console
 	// or metrics.
 	Use string
 	// Target is the target's name, "" for what belongs to none.

@@ -51,7 +51,7 @@ func full(t testing.TB) *exporter.Exporter {
 	e.SetStore(exporter.Store{Errors: map[string]int64{"full": 1}, Damaged: true, NeedsRepair: true})
 	e.SetSweepStale(map[string]bool{"m": false})
 	e.SetTargetSources([]exporter.TargetSource{{Name: "_redis._tcp.example.org", Up: true}})
-	e.SetCredentials([]exporter.Credential{{Use: "redis", Target: "m", File: "cert_file", Expires: time.Now().Add(time.Hour), Refused: true}})
+	e.SetCredentials([]exporter.Credential{{Use: "target", Target: "m", File: "cert_file", Expires: time.Now().Add(time.Hour), Refused: true}})
 	e.SetReceivers("ops")
 	e.CountDelivery("ops", "delivered", "")
 	e.CountSuppressed("ops", exporter.SuppressedBySilence, 2)

@@ -295,7 +295,7 @@ var table = [metricCount]Metric{
 	},
 	certificateExpiry: {
 		"locksteward_certificate_expiry_timestamp_seconds", Gauge,
-		"When a certificate in use ends, by what it is for and its key in the configuration, or server for the one that Redis shows; of a file of authorities the last. At most the 100 that end first.",
+		"When a certificate in use ends, by what it is for and its key in the configuration, or server for the one that the server shows; of a file of authorities the last. At most the 100 that end first.",
 		byFile,
 	},
 	credentialRefused: {

@@ -79,7 +79,7 @@ accepts. Weak passwords can be recovered from their hashes: keep the output secr
 		},
 	}
 	flags := c.Flags()
-	f.server.register(c)
+	f.server.register(c, storeForms)
 	flags.StringVar(&f.version, "server-version", "", "the server's product and version: 6.2, 7.0, 8.0, 'valkey 8.0' (default "+aclVersion+", or what the server at URL says)")
 	flags.StringVar(&f.config, "config", "", "configuration file: prints the users of its targets, for its classes")
 	flags.StringVar(&f.classes, "classes", "", "file with classes only, for the releaser without a whole configuration")

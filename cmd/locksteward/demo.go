@@ -57,7 +57,7 @@ With URL it uses your server, also if the environment names another. It only wri
 	c.AddCommand(demoHolderCommand(p))
 	server.registerFlags(c)
 	server.registerURL(c)
-	c.Long += "\n\nURL is " + urlForms + "."
+	c.Long += "\n\nURL is " + redisForms + "."
 	// The demo writes: it does not use the server that the environment names.
 	c.Flags().BoolVar(&once, "once", false, "print everything once and end; the default without a terminal")
 	c.Flags().BoolVar(&embedded, "embedded", false, "use the embedded Redis although redis-server is installed")

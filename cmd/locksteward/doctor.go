@@ -44,7 +44,7 @@ Exit codes: 0 all checks passed, 1 a check failed, 2 wrong usage.`,
   locksteward doctor rediss://r:6380 --server-username scanner --server-password-file pw -o json`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return runDoctor(cmd.Context(), p, f) },
 	}
-	f.server.register(c)
+	f.server.register(c, storeForms)
 	c.Flags().StringVar(&f.config, "config", "", "configuration: look at its targets, as the agent would")
 	c.Flags().StringVar(&f.target, "target", "", "with --config: at this target alone")
 	c.Flags().StringArrayVar(&f.match, "match", nil, "with URL: keys that are locks, as a glob (may be repeated)")

@@ -75,7 +75,7 @@ not found; 128+N ended by signal N, also while waiting; 2 wrong usage.`,
 	f.server.registerFlags(c)
 	flags := c.Flags()
 	f.server.inFlag = true
-	flags.StringVar(&f.server.url, "server", "", "server: "+urlForms+" (or set "+serverEnv+")")
+	flags.StringVar(&f.server.url, "server", "", "server: "+redisForms+" (or set "+serverEnv+")")
 	flags.SetInterspersed(false) // the command's own flags are its own, also without --
 	flags.StringVar(&f.key, "key", "", "name of the lock")
 	flags.DurationVar(&f.lease.TTL, "lease", 30*time.Second, "how long the lock outlives a holder that died (10ms to 24h); renewed every third of it")

@@ -65,7 +65,7 @@ agent, and then only knows what two readings show.`,
 		},
 	}
 	agent.register(c)
-	server.register(c)
+	server.register(c, storeForms)
 	key.register(c)
 	output.register(c)
 	c.Flags().BoolVar(&all, "all", false, "show why the other rules do not fire")

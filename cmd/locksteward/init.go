@@ -52,7 +52,7 @@ written.`,
 			return runInit(cmd.Context(), p, f, cmd.InOrStdin())
 		},
 	}
-	f.server.register(c)
+	f.server.register(c, storeForms)
 	f.output.register(c)
 	flags := c.Flags()
 	f.look.register(c, "", initObserve, "how long to observe; a longer time sees more holds end")

@@ -53,7 +53,7 @@ The length of a hold is a range: 1.2s-3.1s is between the two, ≥4s is a minimu
 		},
 	}
 	f.agent.register(c)
-	f.server.register(c)
+	f.server.register(c, storeForms)
 	f.output.register(c)
 	c.Flags().StringVar(&f.target, "target", "", "only of this target")
 	c.Flags().StringVar(&f.class, "class", "", "only of this class")

@@ -47,7 +47,7 @@ incomplete, 3 findings at or above --fail-on.`,
   locksteward scan redis://127.0.0.1 --baseline accepted.json --fail-on warning`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return runScan(cmd.Context(), p, f) },
 	}
-	f.server.register(c)
+	f.server.register(c, storeForms)
 	f.look.register(c, "", 0, "keep reading for this long, to see renewals (default: read once)")
 	c.Flags().StringVar(&f.record, "record", "", "record the readings to this new file, for 'rules test': tokens as digests, names in clear")
 	c.Flags().Var(&f.failOn, "fail-on", "exit with 3 if findings at or above this severity fire: info, warning or critical")

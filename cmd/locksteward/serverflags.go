@@ -35,14 +35,17 @@ type serverFlags struct {
 	addrMap      map[string]string
 }
 
-// urlForms are the forms of a server's URL, for help texts.
-const urlForms = "redis://, rediss://, unix:///path, redis+cluster://a,b or redis+sentinel://a,b/master"
+// Forms of a server's URL, for help texts: of Redis, and of every store.
+const (
+	redisForms = "redis://, rediss://, unix:///path, redis+cluster://a,b or redis+sentinel://a,b/master"
+	storeForms = redisForms + ",\npostgres://host/db, mysql://host/db, etcd://a,b (etcds://) or zookeeper://a,b (zookeeper+tls://)"
+)
 
-// register adds the URL of the server as the last argument of c, and the flags.
-func (f *serverFlags) register(c *cobra.Command) {
+// register adds the URL of the server, in one of the forms, as the last argument of c, and the flags.
+func (f *serverFlags) register(c *cobra.Command, forms string) {
 	f.registerFlags(c)
 	f.registerURL(c)
-	c.Long += "\n\nURL is " + urlForms + "\n(or set " + serverEnv + ")."
+	c.Long += "\n\nURL is " + forms + "\n(or set " + serverEnv + ")."
 }
 
 // registerURL adds the URL of the server as an optional argument after those that c has.

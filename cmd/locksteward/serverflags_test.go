@@ -51,7 +51,7 @@ func TestServerIsPassedOnWhole(t *testing.T) { // no t.Parallel: it sets variabl
 				t.Helper()
 				var f serverFlags
 				cmd := &cobra.Command{RunE: func(*cobra.Command, []string) error { return nil }}
-				f.register(cmd)
+				f.register(cmd, storeForms)
 				if err := cmd.ParseFlags(args); err != nil {
 					t.Fatal(err)
 				}

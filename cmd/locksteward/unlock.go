@@ -71,7 +71,7 @@ be released safely.`,
     --if string.5f0c….9a41….-1 --reason 'pod orders-7 is gone, checked in INC-7'`,
 		RunE: func(cmd *cobra.Command, args []string) error { return runUnlock(cmd.Context(), p, f, args[0]) },
 	}
-	f.server.register(c)
+	f.server.register(c, redisForms)
 	flags := c.Flags()
 	flags.StringVar(&f.condition, "if", "", "condition that identifies the hold, as printed by scan")
 	flags.StringVar(&f.reason, "reason", "", "reason, for the audit file")

@@ -24,9 +24,9 @@ func (a *Agent) credentialFiles() []credentials.File {
 	}
 	now := a.targets.Now()
 	for name, w := range now.Watched {
-		add("redis", name, w.Files())
+		add("target", name, w.Files())
 		if end, ok := w.ServerCertificateEnds(); ok {
-			out = append(out, credentials.File{Use: "redis", Target: name, Key: "server", State: credfile.State{Expires: end}})
+			out = append(out, credentials.File{Use: "target", Target: name, Key: "server", State: credfile.State{Expires: end}})
 		}
 	}
 	for name, cc := range *a.releaseFiles.Load() {

@@ -102,11 +102,11 @@ func TestSwappedCertificateIsReportedOnce(t *testing.T) {
 	ends := func(p testcert.Pair, use string) string {
 		return fmt.Sprintf(`locksteward_certificate_expiry_timestamp_seconds{file="cert_file",target="main",use=%q} %v`, use, float64(p.Leaf.NotAfter.Unix()))
 	}
-	b.awaitMetric(ends(first, "redis"))
+	b.awaitMetric(ends(first, "target"))
 	b.awaitMetric(ends(first, "release"))
-	b.awaitMetric(`locksteward_certificate_expiry_timestamp_seconds{file="server",target="main",use="redis"}`)
-	b.awaitMetric(`locksteward_certificate_expiry_timestamp_seconds{file="ca_file",target="main",use="redis"}`)
-	const refused = `locksteward_credential_refused{file="cert_file",target="main",use="redis"} 1`
+	b.awaitMetric(`locksteward_certificate_expiry_timestamp_seconds{file="server",target="main",use="target"}`)
+	b.awaitMetric(`locksteward_certificate_expiry_timestamp_seconds{file="ca_file",target="main",use="target"}`)
+	const refused = `locksteward_credential_refused{file="cert_file",target="main",use="target"} 1`
 	if strings.Contains(b.metrics(), "credential_refused{") {
 		t.Error("a file is refused from the start")
 	}
@@ -122,7 +122,7 @@ func TestSwappedCertificateIsReportedOnce(t *testing.T) {
 		return strings.Contains(admin.ClientList(t.Context()).Val(), "name=locksteward-tracker")
 	}, "no new connection")
 	b.awaitMetric(`locksteward_watch_mode{mode="tracking",target="main"} 1`)
-	if !strings.Contains(b.metrics(), ends(first, "redis")) || !strings.Contains(b.metrics(), `locksteward_target_up{target="main"} 1`) {
+	if !strings.Contains(b.metrics(), ends(first, "target")) || !strings.Contains(b.metrics(), `locksteward_target_up{target="main"} 1`) {
 		t.Errorf("the certificate before is not in use:\n%s", b.metrics())
 	}
 	warned := func(file, use string) int {
@@ -135,12 +135,12 @@ func TestSwappedCertificateIsReportedOnce(t *testing.T) {
 		return n
 	}
 	testcert.Put(t, key, next.Key)
-	b.awaitMetric(ends(next, "redis"))
+	b.awaitMetric(ends(next, "target"))
 	b.awaitMetric(ends(next, "release"))
 	if strings.Contains(b.metrics(), refused) {
 		t.Error("the whole pair is refused")
 	}
-	if n := warned("cert_file", "redis"); n != 1 {
+	if n := warned("cert_file", "target"); n != 1 {
 		t.Errorf("warned %d times, want once", n)
 	}
 	if b.logs.FilterMessage("a file was replaced and is in use").Len() == 0 {
@@ -151,7 +151,7 @@ func TestSwappedCertificateIsReportedOnce(t *testing.T) {
 	testcert.Put(t, cert, over.Cert)
 	testcert.Put(t, key, over.Key)
 	b.awaitMetric(refused)
-	if !strings.Contains(b.metrics(), ends(next, "redis")) {
+	if !strings.Contains(b.metrics(), ends(next, "target")) {
 		t.Error("an expired certificate is in use")
 	}
 	soon := ca.Issue(t, testcert.Leaf{Name: "soon", NotAfter: time.Now().Add(24 * time.Hour)})
@@ -163,7 +163,7 @@ func TestSwappedCertificateIsReportedOnce(t *testing.T) {
 	if err := os.Remove(srv.CAFile()); err != nil {
 		t.Fatal(err)
 	}
-	b.awaitMetric(`locksteward_credential_refused{file="ca_file",target="main",use="redis"} 1`)
+	b.awaitMetric(`locksteward_credential_refused{file="ca_file",target="main",use="target"} 1`)
 	if !strings.Contains(b.metrics(), `locksteward_target_up{target="main"} 1`) {
 		t.Error("the target is away without its authority's file")
 	}

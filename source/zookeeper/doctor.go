@@ -135,7 +135,7 @@ func (s *Source) checkDirectories(ctx context.Context) source.Check {
 	if len(p.paths) == 0 {
 		return source.CheckFailed("directories", "no class names a path", "configure a class with a pattern such as /locks/*")
 	}
-	return source.CheckOK("directories", fmt.Sprintf("%d directories can be read", len(e.directories)))
+	return source.CheckOK("directories", fmt.Sprintf("can be read: %d", len(e.directories)))
 }
 
 // Check reports whether the releaser has a session and may write records. Whether it may delete

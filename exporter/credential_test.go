@@ -21,9 +21,9 @@ func TestCredentials(t *testing.T) {
 		{Use: "console", File: "tls_cert_file", Expires: end.Add(time.Hour)},
 	})
 	want(t, e, map[string]float64{
-		`certificate_expiry_timestamp_seconds{file="cert_file",target="m",use="target"}`:      float64(end.Unix()),
+		`certificate_expiry_timestamp_seconds{file="cert_file",target="m",use="target"}`:     float64(end.Unix()),
 		`certificate_expiry_timestamp_seconds{file="tls_cert_file",target="",use="console"}`: float64(end.Unix() + 3600),
-		`credential_refused{file="cert_file",target="m",use="target"}`:                        1,
+		`credential_refused{file="cert_file",target="m",use="target"}`:                       1,
 	})
 	many := make([]exporter.Credential, 0, 500)
 	for i := range 500 {

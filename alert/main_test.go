@@ -8,4 +8,4 @@ import (
 	"github.com/locksteward/locksteward/internal/testkit/testredis"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(testredis.Settled{M: m, SideBySide: 8}) }
+func TestMain(m *testing.M) { goleak.VerifyTestMain(testredis.Settled{M: m, SideBySide: 4}) }

@@ -19,7 +19,7 @@ func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == childArg {
 		os.Exit(child(os.Args[2:]))
 	}
-	goleak.VerifyTestMain(testredis.Settled{M: m, SideBySide: 8})
+	goleak.VerifyTestMain(testredis.Settled{M: m, SideBySide: 4})
 }
 
 // bundle is one server with one lock client and a plain client to look with.

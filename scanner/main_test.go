@@ -24,7 +24,7 @@ func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == childArg {
 		os.Exit(child(os.Args[2:]))
 	}
-	goleak.VerifyTestMain(testredis.Settled{M: m, SideBySide: 8})
+	goleak.VerifyTestMain(testredis.Settled{M: m, SideBySide: 6})
 }
 
 // rig is a scanner over one target, with what a test may want to set.

@@ -17,7 +17,7 @@ import (
 func TestReleaseOfExpiredLockSaysLost(t *testing.T) {
 	t.Parallel()
 	b := setup(t, lock.Options{})
-	h := mustAcquire(t, b.client, "k", lock.Lease{TTL: 100 * time.Millisecond, NoRenew: true})
+	h := mustAcquire(t, b.client, "k", lock.Lease{TTL: 500 * time.Millisecond, NoRenew: true})
 	testredis.Eventually(t, 5*time.Second, func() bool { return exists(t, b.rdb, "k") == 0 }, "expiry")
 	err := h.Release(t.Context())
 	if !errors.Is(err, lock.ErrLost) || errors.Is(err, lock.ErrUnknown) {
@@ -78,7 +78,7 @@ func TestReleaseUnknownGoesOnInTheBackground(t *testing.T) {
 	rdb := redis.NewClient(&redis.Options{Addr: proxy.Addr()})
 	t.Cleanup(func() { _ = rdb.Close() })
 	events := &recorder{}
-	c := open(t, rdb, lock.Options{Timeout: 200 * time.Millisecond})
+	c := open(t, rdb, lock.Options{Timeout: time.Second})
 	c.Observe(events.add)
 	h := mustAcquire(t, c, "k", lock.Lease{TTL: time.Hour})
 	proxy.Cut()

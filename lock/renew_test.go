@@ -33,7 +33,8 @@ func lostReason(t *testing.T, h *lock.Handle, within time.Duration) lock.Reason 
 func TestWatchdogRenewsLockAndMetadata(t *testing.T) {
 	t.Parallel()
 	b := setup(t, lock.Options{})
-	h := mustAcquire(t, b.client, "k", lock.Lease{TTL: 600 * time.Millisecond})
+	const ttl = 1500 * time.Millisecond
+	h := mustAcquire(t, b.client, "k", lock.Lease{TTL: ttl})
 	first := meta(t, b.rdb, "k")
 	h.Progress()
 	b.events.wait(t, lock.EventRenewed, 5, 10*time.Second)
@@ -47,8 +48,8 @@ func TestWatchdogRenewsLockAndMetadata(t *testing.T) {
 	if m.Progress < first.Acquired || m.Progress > m.Renewed {
 		t.Errorf("progress %d, acquired %d, renewed %d", m.Progress, first.Acquired, m.Renewed)
 	}
-	if ttl := b.rdb.PTTL(t.Context(), metaKey("k")).Val(); ttl <= record.Grace || ttl > record.Grace+600*time.Millisecond {
-		t.Errorf("TTL of the metadata: %s", ttl)
+	if left := b.rdb.PTTL(t.Context(), metaKey("k")).Val(); left <= record.Grace || left > record.Grace+ttl {
+		t.Errorf("TTL of the metadata: %s", left)
 	}
 	if f := b.events.of(lock.EventRenewFailed); len(f) != 0 {
 		t.Errorf("failed renewals: %v", f)
@@ -170,11 +171,12 @@ func TestServerPausedEndsContextInTime(t *testing.T) {
 	reason := lostReason(t, h, 5*time.Second)
 	ended := time.Now()
 	b.srv.Resume()
-	if reason != lock.ReasonExpired {
-		t.Errorf("reason %s", reason)
+	missed := <-late
+	if reason != lock.ReasonExpired && !(reason == lock.ReasonPaused && missed > ttl/20) {
+		t.Errorf("reason %s, a timer is late by %s", reason, missed)
 	}
-	if d, late := ended.Sub(paused), <-late; d > ttl+late+ttl/100 {
-		t.Errorf("ended %s after the pause, TTL %s, a timer is late by %s", d, ttl, late)
+	if d := ended.Sub(paused); d > ttl+missed+ttl/100 {
+		t.Errorf("ended %s after the pause, TTL %s, a timer is late by %s", d, ttl, missed)
 	}
 	if d := ended.Sub(before); d < ttl/2 {
 		t.Errorf("ended %s after the acquire: too early", d)

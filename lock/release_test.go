@@ -49,7 +49,7 @@ func TestReleaseOfLostLockWritesNothing(t *testing.T) {
 func TestReleaseLeavesAnothersLock(t *testing.T) {
 	t.Parallel()
 	b := setup(t, lock.Options{})
-	h := mustAcquire(t, b.client, "k", lock.Lease{TTL: 100 * time.Millisecond, NoRenew: true})
+	h := mustAcquire(t, b.client, "k", lock.Lease{TTL: 500 * time.Millisecond, NoRenew: true})
 	next := mustAcquire(t, b.client, "k", lease())
 	if err := h.Release(t.Context()); !errors.Is(err, lock.ErrLost) {
 		t.Errorf("got %v", err)
@@ -142,7 +142,7 @@ func TestDoReleasesAndTellsOfLoss(t *testing.T) {
 	if exists(t, b.rdb, "k") != 0 {
 		t.Error("lock left")
 	}
-	err = b.client.Do(t.Context(), "k", lock.Lease{TTL: 100 * time.Millisecond, NoRenew: true}, func(ctx context.Context, _ int64) error {
+	err = b.client.Do(t.Context(), "k", lock.Lease{TTL: 500 * time.Millisecond, NoRenew: true}, func(ctx context.Context, _ int64) error {
 		<-ctx.Done()
 		return nil
 	})

@@ -52,7 +52,7 @@ func TestAcquireWithoutReplyIsGivenBack(t *testing.T) {
 	rdb := redis.NewClient(&redis.Options{Addr: proxy.Addr()})
 	t.Cleanup(func() { _ = rdb.Close() })
 	events := &recorder{}
-	c := open(t, rdb, lock.Options{Timeout: 200 * time.Millisecond})
+	c := open(t, rdb, lock.Options{Timeout: 500 * time.Millisecond})
 	c.Observe(events.add)
 	mustRelease(t, mustAcquire(t, c, "warm", lease()))
 	proxy.DropReplies(true)

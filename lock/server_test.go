@@ -401,7 +401,7 @@ func TestServerRestart(t *testing.T) {
 // on, perhaps after what was sent to undo it: nothing is left all the same.
 func TestStrayAcquireIsCleanedUp(t *testing.T) {
 	t.Parallel()
-	b := setup(t, lock.Options{Timeout: 150 * time.Millisecond})
+	b := setup(t, lock.Options{Timeout: 500 * time.Millisecond})
 	mustRelease(t, mustAcquire(t, b.client, "warm", lease()))
 	b.srv.Pause()
 	_, err := b.client.TryAcquire(t.Context(), "k", lease())

@@ -6,11 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/locksteward/locksteward"
 	"github.com/locksteward/locksteward/api"
-	"github.com/locksteward/locksteward/internal/redisproc"
 	"github.com/locksteward/locksteward/internal/scan"
 	"github.com/locksteward/locksteward/internal/testkit/testredis"
 	"github.com/locksteward/locksteward/scanner"
@@ -20,17 +17,8 @@ import (
 // A scan that saw a FLUSHALL shows what it found, though no lock is left to list.
 func TestScanAcrossAFlushShowsTheFinding(t *testing.T) {
 	t.Parallel()
-	if testing.Short() || !testredis.Available() {
-		t.Skip("needs a redis-server")
-	}
-	ctx := t.Context()
-	server, err := redisproc.Start(ctx, redisproc.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = server.Close() })
-	client := redis.NewClient(&redis.Options{Addr: server.Addr()})
-	t.Cleanup(func() { _ = client.Close() })
+	srv := testredis.Start(t)
+	ctx, client := t.Context(), srv.Client(t)
 	for _, key := range []string{"lock:a", "lock:b", "lock:c"} {
 		if err := client.Set(ctx, key, "9a2b8c1e-9d1a-4b6e-8f0a-1c2d3e4f5a6b", time.Hour).Err(); err != nil {
 			t.Fatal(err)
@@ -38,7 +26,7 @@ func TestScanAcrossAFlushShowsTheFinding(t *testing.T) {
 	}
 	flushed := false
 	result, err := scan.Run(ctx, scan.Options{
-		Connect: connect.Config{URL: "redis://" + server.Addr()}, Observe: 1500 * time.Millisecond, NoThrottle: true,
+		Connect: connect.Config{URL: srv.URL()}, Observe: 1500 * time.Millisecond, NoThrottle: true,
 		Record: func(locksteward.Sweep) error {
 			if flushed {
 				return nil

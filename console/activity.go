@@ -9,6 +9,7 @@ import (
 
 	"github.com/locksteward/locksteward"
 	"github.com/locksteward/locksteward/api"
+	"github.com/locksteward/locksteward/internal/plural"
 )
 
 const (
@@ -152,7 +153,7 @@ func stripWords(totals, servers map[string]int, releases int, cut bool) string {
 		}
 	}
 	if releases > 0 {
-		words += ", " + plural(releases, "release")
+		words += ", " + plural.Count(releases, "release")
 	}
 	return words
 }

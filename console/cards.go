@@ -10,6 +10,7 @@ import (
 
 	"github.com/locksteward/locksteward"
 	"github.com/locksteward/locksteward/api"
+	"github.com/locksteward/locksteward/internal/plural"
 	"github.com/locksteward/locksteward/internal/users"
 )
 
@@ -100,7 +101,7 @@ func (a actions) complete(cards []findingCard, titles map[string]string) []findi
 		if card.Key != "" {
 			what = "lock"
 		}
-		card.Title = plural(card.Count, what)
+		card.Title = plural.Count(card.Count, what)
 		if card.Class != "" {
 			card.Title += " in class " + inert(card.Class)
 		}

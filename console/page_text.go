@@ -16,38 +16,34 @@ import (
 	"github.com/locksteward/locksteward"
 	"github.com/locksteward/locksteward/api"
 	"github.com/locksteward/locksteward/catalogue"
+	"github.com/locksteward/locksteward/internal/plural"
 )
 
 var pageFuncs = template.FuncMap{
-	"text":    catalogue.Text,
-	"key":     showKey,
-	"inert":   inert,
-	"brief":   brief,
-	"short":   shortKey,
-	"span":    span,
-	"when":    when,
-	"millis":  func(ms int64) string { return span(time.Duration(ms) * time.Millisecond) },
-	"percent": percent,
-	"waited":  waited,
-	"watch":   watchWords,
-	"holder":  holder,
-	"digest":  digest,
-	"join":    strings.Join,
-	"plural":  plural,
-	"state":   stateWords,
-	"tone":    stateClass,
-	"expiry":  expiry,
-	"bytes":   bytesWords,
-	"action":  actionWords,
-	"outcome": api.OutcomeWords,
-	"by":      byWhom,
-	"subject": subjectPath,
-	"plural64": func(n int64, one, many string) string {
-		if n == 1 {
-			return "1 " + one
-		}
-		return strconv.FormatInt(n, 10) + " " + many
-	},
+	"text":       catalogue.Text,
+	"key":        showKey,
+	"inert":      inert,
+	"brief":      brief,
+	"short":      shortKey,
+	"span":       span,
+	"when":       when,
+	"millis":     func(ms int64) string { return span(time.Duration(ms) * time.Millisecond) },
+	"percent":    percent,
+	"waited":     waited,
+	"watch":      watchWords,
+	"holder":     holder,
+	"digest":     digest,
+	"join":       strings.Join,
+	"plural":     plural.Count[int],
+	"state":      stateWords,
+	"tone":       stateClass,
+	"expiry":     expiry,
+	"bytes":      bytesWords,
+	"action":     actionWords,
+	"outcome":    api.OutcomeWords,
+	"by":         byWhom,
+	"subject":    subjectPath,
+	"plural64":   plural.Count[int64],
 	"stamp":      stamp,
 	"args":       func(v view, x any) args { return args{v, x} },
 	"progress":   progress,
@@ -217,14 +213,6 @@ func digest(text string) string {
 		sum = sum[:12] + "…"
 	}
 	return cmp.Or(inert(sum), "none")
-}
-
-// plural is "1 lock" or "2 locks".
-func plural(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return strconv.Itoa(n) + " " + noun + "s"
 }
 
 // bytesWords is a size for a person.

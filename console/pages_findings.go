@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	"github.com/locksteward/locksteward"
+	"github.com/locksteward/locksteward/internal/plural"
 	"github.com/locksteward/locksteward/internal/users"
 )
 
@@ -63,14 +64,14 @@ func (s *Server) findings(w http.ResponseWriter, r *http.Request, who users.User
 		cards = cards[:pageList]
 	}
 	if total > 0 {
-		data.Pager.Shows = plural(total, "finding")
+		data.Pager.Shows = plural.Count(total, "finding")
 		switch {
 		case several && len(cards) < whole:
-			data.Pager.Shows = strconv.Itoa(len(cards)) + " of " + plural(whole, "cause") + ", " + data.Pager.Shows
+			data.Pager.Shows = strconv.Itoa(len(cards)) + " of " + plural.Count(whole, "cause") + ", " + data.Pager.Shows
 		case several:
-			data.Pager.Shows += " of " + plural(whole, "cause")
+			data.Pager.Shows += " of " + plural.Count(whole, "cause")
 		case len(cards) < total:
-			data.Pager.Shows = plural(len(cards), "finding") + " of " + strconv.Itoa(total)
+			data.Pager.Shows = plural.Count(len(cards), "finding") + " of " + strconv.Itoa(total)
 		}
 	}
 	data.Cards = s.actionsFor(r, v).complete(cards, s.titles(v.Lang))

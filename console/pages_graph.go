@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/locksteward/locksteward/api"
+	"github.com/locksteward/locksteward/internal/plural"
 	"github.com/locksteward/locksteward/internal/users"
 )
 
@@ -209,12 +210,12 @@ func (d *drawing) place(data *graphData, v view) {
 				one.Title, one.Link = shortKey(key), v.LockAt(n.Lock.Target, n.Lock.DB, key)
 			}
 			one.Firing = len(n.Lock.Firing) > 0
-			one.Second = plural(n.Lock.Waiters, "waiter")
+			one.Second = plural.Count(n.Lock.Waiters, "waiter")
 		} else {
 			one.Title = middle(inert(sessionName(n.Session)), 60)
 			one.Second = "session"
 			if n.Session.Waiting > 1 {
-				one.Second = plural(n.Session.Waiting, "call") + " waiting"
+				one.Second = plural.Count(n.Session.Waiting, "call") + " waiting"
 			}
 		}
 		one.Label = middle(one.Title, 23)

@@ -15,6 +15,7 @@ import (
 	"github.com/locksteward/locksteward"
 	"github.com/locksteward/locksteward/api"
 	"github.com/locksteward/locksteward/catalogue"
+	"github.com/locksteward/locksteward/internal/plural"
 	"github.com/locksteward/locksteward/internal/users"
 )
 
@@ -192,7 +193,7 @@ func (s *Server) locks(w http.ResponseWriter, r *http.Request, who users.User) e
 	if page.Next != nil {
 		data.Pager.After, data.Pager.AfterName = v.With("cursor", lockCursorOf(filter.Sort, page.Next)), "Next "+strconv.Itoa(pageLocks)
 	}
-	data.Pager.Shows = fmt.Sprintf("%d of %s", len(page.Rows), plural(page.Total, "lock"))
+	data.Pager.Shows = fmt.Sprintf("%d of %s", len(page.Rows), plural.Count(page.Total, "lock"))
 	return s.show(w, r, who, pageSpec{name: "locks", section: "/locks", title: "Locks", data: data})
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/locksteward/locksteward"
 	"github.com/locksteward/locksteward/api"
+	"github.com/locksteward/locksteward/internal/plural"
 	"github.com/locksteward/locksteward/internal/users"
 )
 
@@ -157,7 +158,7 @@ func paceWords(b *api.Budget) string {
 	}
 	words := percent(most) + " of its server"
 	if len(b.Servers) > 1 {
-		words = percent(most) + " of each of " + plural(len(b.Servers), "server")
+		words = percent(most) + " of each of " + plural.Count(len(b.Servers), "server")
 	}
 	if percent(least) != percent(most) {
 		words = percent(least) + " to " + words

@@ -11,6 +11,7 @@ import (
 
 	"github.com/locksteward/locksteward"
 	"github.com/locksteward/locksteward/api"
+	"github.com/locksteward/locksteward/internal/plural"
 	"github.com/locksteward/locksteward/internal/users"
 )
 
@@ -67,7 +68,7 @@ func (s *Server) requests(w http.ResponseWriter, r *http.Request, who users.User
 		last := list[len(list)-1]
 		data.Pager.After, data.Pager.AfterName = v.With("cursor", encodeCursor(requestCursor{At: last.CreatedAt, ID: last.ID})), "Older"
 	}
-	data.Pager.Shows = plural(len(list), "request")
+	data.Pager.Shows = plural.Count(len(list), "request")
 	data.Rows = requestRows(list)
 	slices.SortStableFunc(data.Rows, func(a, b requestRow) int {
 		switch {

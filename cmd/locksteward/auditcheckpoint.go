@@ -12,6 +12,7 @@ import (
 	"github.com/locksteward/locksteward/api"
 	"github.com/locksteward/locksteward/internal/apiclient"
 	"github.com/locksteward/locksteward/internal/audit"
+	"github.com/locksteward/locksteward/internal/plural"
 	"github.com/locksteward/locksteward/store"
 )
 
@@ -92,8 +93,8 @@ func reportCheckpointAge(ctx context.Context, w io.Writer, client *apiclient.Cli
 	case len(newest) == 0:
 		_, err = fmt.Fprintf(w, "locksteward: the agent has not signed a checkpoint yet; --sign-with KEY signs the head of the trail, entry %d, now\n", s.Head.Seq)
 	case s.Head.Seq > newest[0].Seq:
-		_, err = fmt.Fprintf(w, "locksteward: the newest checkpoint is %s old, and %d entries are newer; --sign-with KEY signs the head now, and the agent does every audit.checkpoint_every\n",
-			span(time.Since(newest[0].At)), s.Head.Seq-newest[0].Seq)
+		_, err = fmt.Fprintf(w, "locksteward: the newest checkpoint is %s old, with %s since; --sign-with KEY signs the head now, and the agent does every audit.checkpoint_every\n",
+			span(time.Since(newest[0].At)), plural.Count(s.Head.Seq-newest[0].Seq, "entry"))
 	}
 	return err
 }

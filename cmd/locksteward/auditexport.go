@@ -15,6 +15,7 @@ import (
 	"github.com/locksteward/locksteward/api"
 	"github.com/locksteward/locksteward/internal/apiclient"
 	"github.com/locksteward/locksteward/internal/audit"
+	"github.com/locksteward/locksteward/internal/plural"
 )
 
 func auditExportCommand(p *program) *cobra.Command {
@@ -94,7 +95,7 @@ func exportAudit(ctx context.Context, p *program, agent *agentFlags, from *store
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(p.stderr, "locksteward: %s: %d entries, %d to %d, and %s\n", name, done.Entries, done.First, done.Last, count(int(done.Checkpoints), "checkpoint"))
+	fmt.Fprintf(p.stderr, "locksteward: %s: %s, %d to %d, and %s\n", name, plural.Count(done.Entries, "entry"), done.First, done.Last, plural.Count(done.Checkpoints, "checkpoint"))
 	return nil
 }
 

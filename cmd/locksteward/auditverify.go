@@ -12,6 +12,7 @@ import (
 
 	"github.com/locksteward/locksteward/api"
 	"github.com/locksteward/locksteward/internal/audit"
+	"github.com/locksteward/locksteward/internal/plural"
 	"github.com/locksteward/locksteward/store"
 )
 
@@ -197,7 +198,7 @@ func (o *auditVerdict) checked(c audit.Checked, err error, began time.Time) {
 }
 
 func writeVerdict(w io.Writer, v auditVerdict) error {
-	fmt.Fprintf(w, "the audit trail is whole: %d entries, %d to %d\n", v.Entries, v.Base.Seq+1, v.Head.Seq)
+	fmt.Fprintf(w, "the audit trail is whole: %s, %d to %d\n", plural.Count(v.Entries, "entry"), v.Base.Seq+1, v.Head.Seq)
 	if v.Head.Hash != "" {
 		fmt.Fprintf(w, "its head is %s\n", v.Head.Hash)
 	}
@@ -205,9 +206,9 @@ func writeVerdict(w io.Writer, v auditVerdict) error {
 	case v.Checkpoints == 0:
 		fmt.Fprintln(w, "no checkpoints in it")
 	case v.Signed == 0 && !v.KeysGiven:
-		fmt.Fprintf(w, "%s on it; signatures were not checked: give --public-key FILE\n", count(int(v.Checkpoints), "checkpoint"))
+		fmt.Fprintf(w, "%s on it; signatures were not checked: give --public-key FILE\n", plural.Count(v.Checkpoints, "checkpoint"))
 	default:
-		fmt.Fprintf(w, "%s on it, %d with a good signature\n", count(int(v.Checkpoints), "checkpoint"), v.Signed)
+		fmt.Fprintf(w, "%s on it, %d with a good signature\n", plural.Count(v.Checkpoints, "checkpoint"), v.Signed)
 	}
 	if v.Anchors == 0 {
 		_, err := fmt.Fprintln(w, "no anchor was given: a trail that was rewritten as a whole, or cut off with its head, looks like this too")

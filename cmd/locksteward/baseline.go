@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/locksteward/locksteward/api"
+	"github.com/locksteward/locksteward/internal/plural"
 	"github.com/locksteward/locksteward/internal/scan"
 )
 
@@ -65,7 +66,7 @@ func (f *baselineFlags) apply(p *program, out *api.Scan, known api.Baseline) err
 		if err := writeFileAtomic(f.file, b.Bytes(), true); err != nil {
 			return fmt.Errorf("--update-baseline: %w", err)
 		}
-		fmt.Fprintf(p.stderr, "locksteward: %s: %s accepted\n", f.file, count(len(next.Findings), "finding"))
+		fmt.Fprintf(p.stderr, "locksteward: %s: %s accepted\n", f.file, plural.Count(len(next.Findings), "finding"))
 		if !out.Complete {
 			fmt.Fprintln(p.stderr, "locksteward: the scan is incomplete, so what it did not find stays in the file")
 		}

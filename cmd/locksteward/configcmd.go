@@ -11,6 +11,7 @@ import (
 
 	"github.com/locksteward/locksteward"
 	"github.com/locksteward/locksteward/config"
+	"github.com/locksteward/locksteward/internal/plural"
 )
 
 // defaultConfigFile is read when --config is not given.
@@ -36,12 +37,12 @@ connections and no DNS queries.`,
 			for _, warning := range c.Warnings() {
 				fmt.Fprintf(p.stderr, "locksteward: warning: %s\n", warning)
 			}
-			targets := count(len(c.Targets), "target")
+			targets := plural.Count(len(c.Targets), "target")
 			if n := len(c.Sources.SRV); n > 0 {
-				targets += " and those of " + count(n, "DNS name")
+				targets += " and those of " + plural.Count(n, "DNS name")
 			}
 			_, err = fmt.Fprintf(p.stdout, "%s: valid: %s, %s, %s\n", file, targets,
-				count(len(c.Classes), "class"), count(len(c.Alert.Receivers), "receiver"))
+				plural.Count(len(c.Classes), "class"), plural.Count(len(c.Alert.Receivers), "receiver"))
 			return err
 		},
 	}
@@ -138,16 +139,6 @@ func readConfig[T any](file string, read func(string) (T, error)) (T, error) {
 		return c, usagef("%w", err)
 	}
 	return c, nil
-}
-
-func count(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	if noun == "class" {
-		noun = "classe"
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
 }
 
 func yamlFiles(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {

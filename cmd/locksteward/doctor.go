@@ -11,6 +11,7 @@ import (
 	"github.com/locksteward/locksteward/class"
 	"github.com/locksteward/locksteward/config"
 	"github.com/locksteward/locksteward/internal/lockstore"
+	"github.com/locksteward/locksteward/internal/plural"
 	"github.com/locksteward/locksteward/internal/scan"
 	"github.com/locksteward/locksteward/scanner"
 	"github.com/locksteward/locksteward/source/redis"
@@ -91,11 +92,11 @@ func runDoctor(ctx context.Context, p *program, f doctorFlags) error {
 		if err := f.output.encode(p.stdout, doc); err != nil {
 			return err
 		}
-	} else if _, err := fmt.Fprintf(p.stdout, "\n%s, %s\n", count(doc.Failed, "failure"), count(doc.Warned, "warning")); err != nil {
+	} else if _, err := fmt.Fprintf(p.stdout, "\n%s, %s\n", plural.Count(doc.Failed, "failure"), plural.Count(doc.Warned, "warning")); err != nil {
 		return err
 	}
 	if doc.Failed > 0 {
-		return fmt.Errorf("%s failed; see the remedy beside each", count(doc.Failed, "check"))
+		return fmt.Errorf("%s failed; see the remedy beside each", plural.Count(doc.Failed, "check"))
 	}
 	return nil
 }

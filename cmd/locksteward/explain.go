@@ -14,6 +14,7 @@ import (
 	"github.com/locksteward/locksteward"
 	"github.com/locksteward/locksteward/api"
 	"github.com/locksteward/locksteward/internal/lockstore"
+	"github.com/locksteward/locksteward/internal/plural"
 	"github.com/locksteward/locksteward/internal/scan"
 	"github.com/locksteward/locksteward/rules"
 	"github.com/locksteward/locksteward/source/redis/connect"
@@ -178,7 +179,7 @@ func writeExplanation(w io.Writer, d api.LockDetail, all bool) error {
 	case all && rest.Len() > 0:
 		b.WriteString("\nother rules\n" + rest.String())
 	case rest.Len() > 0:
-		fmt.Fprintf(&b, "\n%s clear, %d not applicable: --all says why\n", count(clear, "rule"), others)
+		fmt.Fprintf(&b, "\n%s clear, %d not applicable: --all says why\n", plural.Count(clear, "rule"), others)
 	}
 	return writeText(w, b.String())
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/locksteward/locksteward/config"
 	"github.com/locksteward/locksteward/internal/initcfg"
+	"github.com/locksteward/locksteward/internal/plural"
 	"github.com/locksteward/locksteward/internal/scan"
 	"github.com/locksteward/locksteward/source/redis/connect"
 )
@@ -145,7 +146,7 @@ func (f *initFlags) report(p *program, plan initcfg.Plan, text string, taken int
 			return err
 		}
 	}
-	_, err := fmt.Fprintf(p.stderr, "locksteward: wrote %s with %s; review it, then run: locksteward run --config %s\n", f.file, count(taken, "class"), f.file)
+	_, err := fmt.Fprintf(p.stderr, "locksteward: wrote %s with %s; review it, then run: locksteward run --config %s\n", f.file, plural.Count(taken, "class"), f.file)
 	return err
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"github.com/locksteward/locksteward/api"
 	"github.com/locksteward/locksteward/internal/initcfg"
+	"github.com/locksteward/locksteward/internal/plural"
 )
 
 // maxUnassigned bounds the keys of no class in JSON.
@@ -54,9 +55,9 @@ func writeProposals(w io.Writer, plan initcfg.Plan) error {
 func noProposals(plan initcfg.Plan) string {
 	seen := plan.Seen
 	text := fmt.Sprintf("no locks: %s read in %s, and none is a lock in the format of a library that locksteward knows (docs/libraries)\n",
-		count(int(seen.Keys), "name"), span(seen.To.Sub(seen.From).Round(time.Second)))
+		plural.Count(seen.Keys, "name"), span(seen.To.Sub(seen.From).Round(time.Second)))
 	if len(seen.Locks) > 0 {
-		text = fmt.Sprintf("no classes: the names of %s have nothing in common, or too few are alike (--min-keys)\n", count(len(seen.Locks), "lock"))
+		text = fmt.Sprintf("no classes: the names of %s have nothing in common, or too few are alike (--min-keys)\n", plural.Count(len(seen.Locks), "lock"))
 	}
 	if seen.Candidates > 0 {
 		text += fmt.Sprintf("%s like a lock by its name alone\n", map[bool]string{true: "1 key looks", false: fmt.Sprint(seen.Candidates) + " keys look"}[seen.Candidates == 1])

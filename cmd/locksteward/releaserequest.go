@@ -11,6 +11,7 @@ import (
 
 	"github.com/locksteward/locksteward/api"
 	"github.com/locksteward/locksteward/internal/apiclient"
+	"github.com/locksteward/locksteward/internal/plural"
 )
 
 // requestFlags say what a request asks for: its lock, and what is to become of that.
@@ -185,7 +186,7 @@ func writePreview(w io.Writer, v api.Preview) error {
 	switch lines := strings.Count(v.Script, "\n") + 1; {
 	case v.Script == "":
 	case lines > shownScript:
-		fmt.Fprintf(&b, "script: %d lines with %s and %s; '--output json' shows them\n", lines, count(len(v.Keys), "key"), count(len(v.Args), "argument"))
+		fmt.Fprintf(&b, "script: %d lines with %s and %s; '--output json' shows them\n", lines, plural.Count(len(v.Keys), "key"), plural.Count(len(v.Args), "argument"))
 	default:
 		fmt.Fprintln(&b, "\nkeys:")
 		for _, k := range v.Keys {

@@ -15,6 +15,7 @@ import (
 	"github.com/locksteward/locksteward/api"
 	"github.com/locksteward/locksteward/config"
 	"github.com/locksteward/locksteward/internal/backend"
+	"github.com/locksteward/locksteward/internal/plural"
 	"github.com/locksteward/locksteward/rules"
 )
 
@@ -106,7 +107,7 @@ func loadRules(file string) (config.Judging, error) {
 	}
 	by, err := config.LoadRules(file)
 	if invalid, ok := errors.AsType[*config.InvalidError](err); ok {
-		return config.Judging{}, usagef("%w\n%s in %s", err, count(len(invalid.Problems), "problem"), file)
+		return config.Judging{}, usagef("%w\n%s in %s", err, plural.Count(len(invalid.Problems), "problem"), file)
 	}
 	if err != nil {
 		return config.Judging{}, usagef("%w", err)

@@ -16,6 +16,7 @@ import (
 
 	"github.com/locksteward/locksteward"
 	"github.com/locksteward/locksteward/api"
+	"github.com/locksteward/locksteward/internal/plural"
 	"github.com/locksteward/locksteward/internal/recording"
 	"github.com/locksteward/locksteward/internal/scan"
 )
@@ -141,7 +142,7 @@ func writeRulesTest(w io.Writer, out api.RulesTest, config string) error {
 	if config != "" {
 		with = "the classes and rules of " + config
 	}
-	fmt.Fprintf(w, "%s and %s over %s, judged by %s\n", count(out.Looks, "look"), count(out.Locks, "lock"), span(out.To.Sub(out.From)), with)
+	fmt.Fprintf(w, "%s and %s over %s, judged by %s\n", plural.Count(out.Looks, "look"), plural.Count(out.Locks, "lock"), span(out.To.Sub(out.From)), with)
 	if len(out.Transitions) > 0 {
 		fmt.Fprintln(w)
 		var rows [][]string

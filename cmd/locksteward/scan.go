@@ -15,6 +15,7 @@ import (
 	"github.com/locksteward/locksteward"
 	"github.com/locksteward/locksteward/api"
 	"github.com/locksteward/locksteward/internal/lockstore"
+	"github.com/locksteward/locksteward/internal/plural"
 	"github.com/locksteward/locksteward/internal/scan"
 	"github.com/locksteward/locksteward/scanner"
 )
@@ -166,15 +167,15 @@ func scanWords(out api.Scan, unlisted int) string {
 	case len(out.Locks) == 0:
 		words = "no locks"
 	case len(out.Findings) == 0 && unlisted > 0:
-		words = fmt.Sprintf("no findings: all %s %s (--all lists them)", count(len(out.Locks), "lock"), looks)
+		words = fmt.Sprintf("no findings: all %s %s (--all lists them)", plural.Count(len(out.Locks), "lock"), looks)
 	case len(out.Findings) == 0:
-		words = fmt.Sprintf("no findings: all %s %s", count(len(out.Locks), "lock"), looks)
+		words = fmt.Sprintf("no findings: all %s %s", plural.Count(len(out.Locks), "lock"), looks)
 	case unlisted > 0:
-		words = fmt.Sprintf("%s with findings and %d without (--all lists them)", count(found, "lock"), unlisted)
+		words = fmt.Sprintf("%s with findings and %d without (--all lists them)", plural.Count(found, "lock"), unlisted)
 	default:
-		words = count(len(out.Locks), "lock")
+		words = plural.Count(len(out.Locks), "lock")
 	}
-	words += fmt.Sprintf("; %s read in %s", count(int(out.KeysScanned), "name"), span(time.Duration(out.DurationMs)*time.Millisecond))
+	words += fmt.Sprintf("; %s read in %s", plural.Count(out.KeysScanned, "name"), span(time.Duration(out.DurationMs)*time.Millisecond))
 	if !out.Complete {
 		words += ", INCOMPLETE"
 	}
@@ -265,9 +266,9 @@ func (p *progress) update(words func(now time.Time) string) {
 // progressWords is how far a sweep is: "43 % of 1010000 keys in 3s, 144000 keys/s, about 4s left".
 func progressWords(sweep scanner.Progress, now time.Time) string {
 	took := now.Sub(sweep.Started)
-	words := fmt.Sprintf("%d keys", sweep.Keys)
+	words := plural.Count(sweep.Keys, "key")
 	if percent, ok := sweep.Percent(); ok {
-		words = fmt.Sprintf("%d %% of %d keys", percent, sweep.OfKeys)
+		words = fmt.Sprintf("%d %% of %s", percent, plural.Count(sweep.OfKeys, "key"))
 	}
 	words += " in " + span(took)
 	if took >= time.Second {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/locksteward/locksteward/api"
 	"github.com/locksteward/locksteward/internal/apiclient"
+	"github.com/locksteward/locksteward/internal/plural"
 )
 
 func silencesCommand(p *program) *cobra.Command {
@@ -181,7 +182,7 @@ func writeSilence(w io.Writer, s api.Silence) error {
 	var err error
 	if s.State == api.SilenceActive {
 		_, err = fmt.Fprintf(w, "%s: mutes %s until %s; it matches %s now\n",
-			s.ID, silenceSubject(s), s.EndsAt.Local().Format(time.DateTime), count(s.Findings, "finding"))
+			s.ID, silenceSubject(s), s.EndsAt.Local().Format(time.DateTime), plural.Count(s.Findings, "finding"))
 	} else {
 		_, err = fmt.Fprintf(w, "%s: ended; findings that still fire are notified\n", s.ID)
 	}

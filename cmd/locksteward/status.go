@@ -13,6 +13,7 @@ import (
 	"github.com/locksteward/locksteward"
 	"github.com/locksteward/locksteward/api"
 	"github.com/locksteward/locksteward/internal/apiclient"
+	"github.com/locksteward/locksteward/internal/plural"
 )
 
 // agentStatus is what `locksteward status` says.
@@ -197,7 +198,7 @@ func auditWords(s api.AuditStatus) string {
 			lacking = append(lacking, oneLine(k.Name)+" "+strings.Join(is, ", "))
 		}
 	}
-	return fmt.Sprintf("%d entries, %s%s%s", s.Entries, signed, checkpoint, also(lacking))
+	return fmt.Sprintf("%s, %s%s%s", plural.Count(s.Entries, "entry"), signed, checkpoint, also(lacking))
 }
 
 // also adds what is wrong to a line.
@@ -342,7 +343,7 @@ func writeWaits(w io.Writer, g api.Graph) error {
 	if err := writeTable(w, []string{"WHO WAITS", "TARGET", "LOCK", "HELD BY", "SINCE", "CALLS", "DEADLOCK"}, rows); err != nil || g.LeftOut == 0 {
 		return err
 	}
-	_, err := fmt.Fprintf(w, "%s with fewer waiters left out\n", count(g.LeftOut, "lock"))
+	_, err := fmt.Fprintf(w, "%s with fewer waiters left out\n", plural.Count(g.LeftOut, "lock"))
 	return err
 }
 

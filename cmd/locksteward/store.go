@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/locksteward/locksteward/internal/plural"
 	"github.com/locksteward/locksteward/store"
 )
 
@@ -97,7 +98,7 @@ killed: nothing is lost. docs/store.md explains the rest.`,
 			if output.data() {
 				return output.encode(p.stdout, made)
 			}
-			_, err = fmt.Fprintf(p.stdout, "%s: %d bytes, %d audit entries, %s\n", made.Path, made.Bytes, made.Entries, did)
+			_, err = fmt.Fprintf(p.stdout, "%s: %d bytes, %s, %s\n", made.Path, made.Bytes, plural.Count(made.Entries, "audit entry"), did)
 			return err
 		},
 	}

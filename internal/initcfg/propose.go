@@ -9,6 +9,7 @@ import (
 
 	"github.com/locksteward/locksteward"
 	"github.com/locksteward/locksteward/class"
+	"github.com/locksteward/locksteward/internal/plural"
 	"github.com/locksteward/locksteward/internal/report"
 )
 
@@ -168,7 +169,7 @@ func (p *Proposal) decide() {
 	p.Expect, p.TTL = report.Suggest(p.Row)
 	p.Class = class.Class{Name: p.Name, Match: []string{p.Match}, Expect: p.Expect.Value}
 	with := len(p.Keys) - p.WithoutTTL
-	p.TTLReason = fmt.Sprintf("%d of %s had a TTL when last seen", with, count(len(p.Keys), "lock"))
+	p.TTLReason = fmt.Sprintf("%d of %s had a TTL when last seen", with, plural.Count(len(p.Keys), "lock"))
 	switch {
 	case p.WithoutTTL == 0:
 		p.Class.TTL = class.TTLRequired
@@ -244,11 +245,4 @@ func (plan Plan) Reports(target string) (rows []report.Row, open []locksteward.L
 	}
 	slices.SortFunc(open, func(a, b locksteward.Lock) int { return strings.Compare(a.Key, b.Key) })
 	return rows, open, set, nil
-}
-
-func count(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/locksteward/locksteward"
+	"github.com/locksteward/locksteward/internal/plural"
 	"github.com/locksteward/locksteward/internal/report"
 )
 
@@ -44,8 +45,8 @@ targets:
   - # The label on everything of this target.
     name: %s
     url: %s
-`, now.UTC().Format(time.DateOnly), oneLine(target.URL), count(seen.Sweeps, "time"), report.Show(seen.To.Sub(seen.From)),
-		count(int(seen.Keys), "key"), count(len(seen.Locks), "lock"), plain(target.Name), quote(target.URL))
+`, now.UTC().Format(time.DateOnly), oneLine(target.URL), plural.Count(seen.Sweeps, "time"), report.Show(seen.To.Sub(seen.From)),
+		plural.Count(seen.Keys, "key"), plural.Count(len(seen.Locks), "lock"), plain(target.Name), quote(target.URL))
 	writeLogin(&b, target)
 	b.WriteString(`    # The agent cannot delete anything until it has a user that may:
     # release_credentials: {username: releaser, password_file: /run/secrets/releaser}
@@ -101,7 +102,7 @@ func writeClass(b *strings.Builder, p Proposal, seen Seen) {
 	for _, key := range p.Examples(seen) {
 		examples = append(examples, shorten(locksteward.DisplayKey(key)))
 	}
-	fmt.Fprintf(b, "  - # Seen: %s such as %s\n", count(len(p.Keys), "lock"), strings.Join(examples, ", "))
+	fmt.Fprintf(b, "  - # Seen: %s such as %s\n", plural.Count(len(p.Keys), "lock"), strings.Join(examples, ", "))
 	fmt.Fprintf(b, "    # %s; %s.\n", p.Facts(), strings.Join(p.Libraries(), ", "))
 	fmt.Fprintf(b, "    class: %s\n    match: [%s]\n", plain(p.Name), quote(p.Match))
 	if !p.Watched() {
@@ -133,7 +134,7 @@ func writeClass(b *strings.Builder, p Proposal, seen Seen) {
 func (p Proposal) Facts() string {
 	facts := []string{fmt.Sprintf("%d held now", p.Open)}
 	if p.Row.Holds() > 0 {
-		facts = append(facts, fmt.Sprintf("%s ended", count(int(p.Row.Holds()), "hold")))
+		facts = append(facts, fmt.Sprintf("%s ended", plural.Count(p.Row.Holds(), "hold")))
 	}
 	if p.WithoutTTL > 0 {
 		facts = append(facts, fmt.Sprintf("%d without TTL", p.WithoutTTL))

@@ -10,6 +10,7 @@ import (
 	"github.com/locksteward/locksteward"
 	"github.com/locksteward/locksteward/api"
 	"github.com/locksteward/locksteward/class"
+	"github.com/locksteward/locksteward/internal/plural"
 )
 
 // maxShown is how many keys a report shows of each class.
@@ -208,16 +209,16 @@ func (f *family) notes(forgotten bool) []string {
 		out = append(out, "no hold ended while anybody looked: there are no quantiles yet")
 	}
 	if n := r.unbounded(); n > 0 {
-		out = append(out, fmt.Sprintf("%s had begun before anybody looked: their length is a minimum", holds(n)))
+		out = append(out, fmt.Sprintf("%s had begun before anybody looked: their length is a minimum", plural.Count(n, "hold")))
 	}
 	if r.Several > 0 {
-		out = append(out, fmt.Sprintf("%s may be several of one holder in a row, since the token does not change: their length is a maximum", holds(r.Several)))
+		out = append(out, fmt.Sprintf("%s may be several of one holder in a row, since the token does not change: their length is a maximum", plural.Count(r.Several, "hold")))
 	}
 	if r.Reported && r.Acquired > r.Holds() {
-		out = append(out, fmt.Sprintf("processes report %d acquisitions, so at least %s were too short to be seen: true quantiles are lower", r.Acquired, holds(r.Acquired-r.Holds())))
+		out = append(out, fmt.Sprintf("processes report %d acquisitions, so at least %s were too short to be seen: true quantiles are lower", r.Acquired, plural.Count(r.Acquired-r.Holds(), "hold")))
 	}
 	if n := r.NoTTL; n > 0 {
-		out = append(out, fmt.Sprintf("%s had no TTL", holds(n)))
+		out = append(out, fmt.Sprintf("%s had no TTL", plural.Count(n, "hold")))
 	}
 	return out
 }

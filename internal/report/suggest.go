@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/locksteward/locksteward/api"
+	"github.com/locksteward/locksteward/internal/plural"
 )
 
 // Enough is how many holds must have ended before anything is suggested: of
@@ -38,28 +39,28 @@ func Suggest(r Row) (expect, ttl Suggestion) {
 	if r.Holds() < Enough {
 		seen := "no hold"
 		if r.Holds() > 0 {
-			seen = "only " + holds(r.Holds())
+			seen = "only " + plural.Count(r.Holds(), "hold")
 		}
 		none := Suggestion{Reason: fmt.Sprintf("%s ended while anybody looked, and it takes %d to say", seen, Enough)}
 		return none, none
 	}
 	if r.High.Count() == 0 {
-		none := Suggestion{Reason: fmt.Sprintf("the length is unknown: all %s had begun before anybody looked", holds(r.Holds()))}
+		none := Suggestion{Reason: fmt.Sprintf("the length is unknown: all %s had begun before anybody looked", plural.Count(r.Holds(), "hold"))}
 		return none, none
 	}
 	least, _, _ := r.Low.Quantile(0.99, 0)
 	_, p99, ok := r.High.Quantile(0.99, r.unbounded())
-	basis := fmt.Sprintf("the 99th percentile of %s, at most %s", holds(r.Holds()), Show(p99))
+	basis := fmt.Sprintf("the 99th percentile of %s, at most %s", plural.Count(r.Holds(), "hold"), Show(p99))
 	if !ok {
 		// More than one in a hundred began before anybody looked.
 		_, p99, _ = r.Low.Quantile(0.99, 0)
 		if _, high, ok := r.High.Quantile(1, 0); ok {
 			p99 = max(p99, high)
 		}
-		basis = fmt.Sprintf("the longest of %s that could be measured, %s, since %s had begun before anybody looked", holds(r.Holds()), Show(p99), holds(r.unbounded()))
+		basis = fmt.Sprintf("the longest of %s that could be measured, %s, since %s had begun before anybody looked", plural.Count(r.Holds(), "hold"), Show(p99), plural.Count(r.unbounded(), "hold"))
 	}
 	if most := ceilMs(p99); !(api.HoldBounds{AtLeastMs: least.Milliseconds(), AtMostMs: &most}).Known() {
-		none := Suggestion{Reason: fmt.Sprintf("the length is unknown: the 99th percentile of %s is between %s and %s, since looks were that far apart", holds(r.Holds()), Show(least), Show(p99))}
+		none := Suggestion{Reason: fmt.Sprintf("the length is unknown: the 99th percentile of %s is between %s and %s, since looks were that far apart", plural.Count(r.Holds(), "hold"), Show(least), Show(p99))}
 		return none, none
 	}
 	expect = Suggestion{
@@ -67,7 +68,7 @@ func Suggest(r Row) (expect, ttl Suggestion) {
 		Reason: fmt.Sprintf("%d x %s", expectFactor, basis),
 	}
 	if r.Renewed > 0 {
-		return expect, Suggestion{Reason: fmt.Sprintf("%d of %s were renewed: such a TTL need not cover the hold", r.Renewed, holds(r.Holds()))}
+		return expect, Suggestion{Reason: fmt.Sprintf("%d of %s were renewed: such a TTL need not cover the hold", r.Renewed, plural.Count(r.Holds(), "hold"))}
 	}
 	ttl = Suggestion{
 		Value:  RoundUp(max(leastTTL, ttlFactor*p99)),
@@ -82,13 +83,6 @@ func Suggest(r Row) (expect, ttl Suggestion) {
 		}
 	}
 	return expect, ttl
-}
-
-func holds(n int64) string {
-	if n == 1 {
-		return "1 hold"
-	}
-	return fmt.Sprintf("%d holds", n)
 }
 
 // Show writes a duration to the precision of a bucket, in the form that

@@ -8,6 +8,7 @@ import (
 	"github.com/locksteward/locksteward"
 	"github.com/locksteward/locksteward/api"
 	"github.com/locksteward/locksteward/internal/initcfg"
+	"github.com/locksteward/locksteward/internal/plural"
 	"github.com/locksteward/locksteward/internal/report"
 )
 
@@ -54,7 +55,7 @@ func Report(ctx context.Context, opts Options, only string) (api.Report, error) 
 	seen := plan.Seen
 	in := report.Input{Since: millis(seen.From), Until: millis(seen.To), Rows: rows, Open: open, Classes: set, OnlyClass: only}
 	in.Notes = append(in.Notes, fmt.Sprintf("%s in %s: what was held for less than a moment between two of them is not in it",
-		sweeps(seen.Sweeps), report.Show(seen.To.Sub(seen.From))))
+		plural.Count(seen.Sweeps, "sweep"), report.Show(seen.To.Sub(seen.From))))
 	if seen.Sweeps < 2 {
 		in.Notes = append(in.Notes, "one sweep sees no hold end: look for longer with --observe")
 	}
@@ -68,13 +69,6 @@ func Report(ctx context.Context, opts Options, only string) (api.Report, error) 
 		return api.Report{}, fmt.Errorf("%w: no locks of a class %q were seen; leave --class out to see which there are", locksteward.ErrNotFound, only)
 	}
 	return report.Build(in), nil
-}
-
-func sweeps(n int) string {
-	if n == 1 {
-		return "1 sweep"
-	}
-	return fmt.Sprintf("%d sweeps", n)
 }
 
 func millis(t time.Time) time.Time { return t.Truncate(time.Millisecond) }

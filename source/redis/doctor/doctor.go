@@ -11,6 +11,7 @@ import (
 
 	"github.com/locksteward/locksteward"
 	"github.com/locksteward/locksteward/class"
+	"github.com/locksteward/locksteward/internal/plural"
 	"github.com/locksteward/locksteward/scanner"
 	redissource "github.com/locksteward/locksteward/source/redis"
 	"github.com/locksteward/locksteward/source/redis/acl"
@@ -107,7 +108,7 @@ func (e *exam) connect(ctx context.Context) bool {
 		encrypted = "with TLS"
 	}
 	e.report.add("connection", OK, "", fmt.Sprintf("%s reached in %s, %s, as user %s",
-		count(len(e.masters), "master"), round(time.Since(began)), encrypted, orDefault(e.user)), "")
+		plural.Count(len(e.masters), "master"), round(time.Since(began)), encrypted, orDefault(e.user)), "")
 	return true
 }
 
@@ -168,10 +169,10 @@ func (e *exam) topology(ctx context.Context) {
 			for _, g := range gaps {
 				slots += g.Last - g.First + 1
 			}
-			e.report.add("topology", Fail, "", fmt.Sprintf("a Cluster of which no reachable master serves %s", count(slots, "slot")), "repair it: redis-cli --cluster check")
+			e.report.add("topology", Fail, "", fmt.Sprintf("a Cluster of which no reachable master serves %s", plural.Count(slots, "slot")), "repair it: redis-cli --cluster check")
 			return
 		}
-		e.report.add("topology", OK, "", fmt.Sprintf("a Cluster of %s that serve all slots", count(len(e.masters), "master")), "")
+		e.report.add("topology", OK, "", fmt.Sprintf("a Cluster of %s that serve all slots", plural.Count(len(e.masters), "master")), "")
 	case locksteward.ModeSentinel:
 		e.sentinels(ctx)
 	default:
@@ -196,7 +197,7 @@ func (e *exam) sentinels(ctx context.Context) {
 			silent = append(silent, addr+": "+connect.Explain(err))
 		}
 	}
-	known := fmt.Sprintf("master %q behind %s", spec.MasterName, count(len(spec.Addrs), "Sentinel"))
+	known := fmt.Sprintf("master %q behind %s", spec.MasterName, plural.Count(len(spec.Addrs), "Sentinel"))
 	switch {
 	case len(silent) > 0:
 		e.report.add("topology", Warn, "", known+", of which "+strings.Join(silent, "; "), "start or correct them: the others may not be enough for a failover")

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/locksteward/locksteward/internal/plural"
 	"github.com/locksteward/locksteward/source/redis/connect"
 )
 
@@ -114,8 +115,8 @@ func (e *exam) replication(m connect.Master, in info) {
 		}
 	}
 	if len(slow) > 0 {
-		e.report.add("replication", Warn, m.Addr, count(int(replicas), "replica")+": "+strings.Join(slow, ", "), "look at the replica: a failover to it would lose locks")
+		e.report.add("replication", Warn, m.Addr, plural.Count(replicas, "replica")+": "+strings.Join(slow, ", "), "look at the replica: a failover to it would lose locks")
 		return
 	}
-	e.report.add("replication", OK, m.Addr, count(int(replicas), "replica")+", none of them behind; a failover may lose the locks of the last moment: fence what must not be written by two", "")
+	e.report.add("replication", OK, m.Addr, plural.Count(replicas, "replica")+", none of them behind; a failover may lose the locks of the last moment: fence what must not be written by two", "")
 }

@@ -8,13 +8,6 @@ import (
 	"github.com/locksteward/locksteward"
 )
 
-func count(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
-}
-
 // round shows a time to the precision that a person reads.
 func round(d time.Duration) string {
 	switch {

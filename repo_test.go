@@ -87,7 +87,7 @@ func exists(p string) bool {
 // unless that ends in "!": the components there know nothing of each other. Types that they share are in lower floors.
 var floors = []string{
 	`\.`,
-	`catalogue|lock(/.*)?|internal/respcheck`,
+	`catalogue|lock(/.*)?|internal/(plural|respcheck)`,
 	`api|class|internal/(credfile|liveness|loopback|pace|redisproc|reload|stacks|suggest|users)`,
 	`source`,
 	`rules/expr|source/(memory|sql|etcd|zookeeper|redis/(connect|formats))|internal/(report|signin|oidclogin)`,

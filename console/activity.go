@@ -127,33 +127,31 @@ func newStrip(name, id string, now time.Time, length, step time.Duration, fired 
 // stripWords says what a strip shows.
 func stripWords(totals, servers map[string]int, releases int, cut bool) string {
 	var parts []string
-	findings := 0
+	findings, kind := 0, "finding"
 	for _, severity := range severities {
 		if n := totals[severity]; n > 0 {
 			parts = append(parts, fmt.Sprintf("%d %s", n, severity))
-			findings += n
+			findings, kind = findings+n, severity+" finding"
 		}
 	}
 	words := "no finding fired"
-	if findings > 0 {
-		what := "findings"
-		if findings == 1 {
-			what = "finding"
-		}
-		words = strings.Join(parts, ", ") + " " + what + " fired"
-		if cut {
-			words = "at least " + words
-		}
+	switch len(parts) {
+	case 0:
+	case 1:
+		words = plural.Count(findings, kind) + " fired"
+	default:
+		words = plural.Count(findings, "finding") + " fired: " + strings.Join(parts, ", ")
+	}
+	if findings > 0 && cut {
+		words = "at least " + words
 	}
 	for _, what := range []string{"restart", "flush", "failover"} {
-		if n := servers[what]; n == 1 {
-			words += ", 1 " + what
-		} else if n > 1 {
-			words += fmt.Sprintf(", %d %s", n, map[string]string{"restart": "restarts", "flush": "flushes", "failover": "failovers"}[what])
+		if n := servers[what]; n > 0 {
+			words += "; " + plural.Count(n, what)
 		}
 	}
 	if releases > 0 {
-		words += ", " + plural.Count(releases, "release")
+		words += "; " + plural.Count(releases, "release")
 	}
 	return words
 }

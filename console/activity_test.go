@@ -33,7 +33,7 @@ func TestStrip(t *testing.T) {
 	old.FinishedAt = now.Add(-90 * time.Minute)
 	undone.Evidence.Act = locksteward.ActUndo
 	got := newStrip("Last hour", "hour", now, time.Hour, time.Minute, fired, []locksteward.Request{done, undone, old})
-	if want := "3 critical, 1 warning, 1 info findings fired, 1 restart, 2 failovers, 1 release"; got.Words != want {
+	if want := "5 findings fired: 3 critical, 1 warning, 1 info; 1 restart; 2 failovers; 1 release"; got.Words != want {
 		t.Errorf("got  %s\nwant %s", got.Words, want)
 	}
 	var bars []string
@@ -52,7 +52,7 @@ func TestStrip(t *testing.T) {
 		}
 	}
 	day := newStrip("Last day", "day", now, 24*time.Hour, 15*time.Minute, fired, []locksteward.Request{done, undone, old})
-	if want := "4 critical, 1 warning, 1 info findings fired, 1 restart, 2 failovers, 2 releases"; day.Words != want {
+	if want := "6 findings fired: 4 critical, 1 warning, 1 info; 1 restart; 2 failovers; 2 releases"; day.Words != want {
 		t.Errorf("got  %s\nwant %s", day.Words, want)
 	}
 	if quiet := newStrip("Last hour", "hour", now, time.Hour, time.Minute, nil, nil); quiet.Words != "no finding fired" || len(quiet.Bars)+len(quiet.Servers)+len(quiet.Releases) > 0 {

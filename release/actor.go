@@ -48,7 +48,7 @@ func (a Actor) may(role Role) error {
 		return refused("the name %q belongs to the agent itself; give this person another name", AgentName)
 	}
 	if !slices.Contains(a.Roles, role) {
-		return refused("%q does not have the role %s; an admin can give it (locksteward users add)", a.Name, role)
+		return refused("%q does not have the role %s; an admin can give it in the users file", a.Name, role)
 	}
 	return nil
 }

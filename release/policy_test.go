@@ -76,7 +76,7 @@ func TestRequestIsRefused(t *testing.T) {
 		sentinel error
 		words    []string
 	}{
-		"role":       {ben, release.RequestInput{Target: target, Key: "lock:order:1", Reason: "x"}, locksteward.ErrRefused, []string{"requester", "users add"}},
+		"role":       {ben, release.RequestInput{Target: target, Key: "lock:order:1", Reason: "x"}, locksteward.ErrRefused, []string{"requester", "users file"}},
 		"no roles":   {release.Actor{Name: "dan"}, release.RequestInput{Target: target, Key: "lock:order:1", Reason: "x"}, locksteward.ErrRefused, []string{"requester"}},
 		"agent name": {release.Actor{Name: "Agent", Roles: ana.Roles}, release.RequestInput{Target: target, Key: "lock:order:1", Reason: "x"}, locksteward.ErrRefused, []string{"another name"}},
 		"class off":  {ana, release.RequestInput{Target: target, Key: "lock:off:1", Reason: "x"}, locksteward.ErrRefused, []string{"release: approve"}},

@@ -173,7 +173,7 @@ func writeExplanation(w io.Writer, d api.LockDetail, all bool) error {
 		default:
 			others++
 		}
-		fmt.Fprintf(&rest, "  %-20s %s: %s\n", v.Rule, strings.ReplaceAll(v.Result, "_", " "), oneLine(v.Reason))
+		fmt.Fprintf(&rest, "  %-22s %s: %s\n", v.Rule, strings.ReplaceAll(v.Result, "_", " "), oneLine(v.Reason))
 	}
 	switch {
 	case all && rest.Len() > 0:

@@ -164,7 +164,7 @@ func (r *running) trail(ctx context.Context, id string) error {
 			{text: e.At.Local().Format("15:04:05.000"), style: dim},
 			{text: e.Actor},
 			{text: e.Action},
-			{text: dash(e.Outcome)},
+			{text: dash(api.OutcomeWords(e.Outcome))},
 			{text: "hash " + short(e.Hash), style: dim},
 		})
 	}

@@ -241,7 +241,11 @@ func (a *Authenticator) SignIn(w http.ResponseWriter, r *http.Request, name, pas
 	if err != nil {
 		return users.User{}, err
 	}
-	return user, a.startSession(w, r, Session{User: user.Name, Source: SourcePassword, Stamp: mark})
+	by := SourcePassword
+	if _, is := a.users().Authenticate(password); is {
+		by = "token"
+	}
+	return user, a.startSession(w, r, Session{User: user.Name, Source: SourcePassword, Stamp: mark}, by)
 }
 
 // SignInAs begins a session for whom an OIDC provider named, with the roles and
@@ -273,19 +277,20 @@ func (a *Authenticator) SignInAs(w http.ResponseWriter, r *http.Request, name st
 		a.recordFailure(r, name, ActionFailed, SourceOIDC)
 		return users.User{}, fmt.Errorf("%w: %s %s", locksteward.ErrRefused, printableName(name), why)
 	}
-	return user, a.startSession(w, r, s)
+	return user, a.startSession(w, r, s, s.Source)
 }
 
-// startSession starts the session of an authenticated user and sets its cookie.
-func (a *Authenticator) startSession(w http.ResponseWriter, r *http.Request, s Session) error {
+// startSession starts the session of a user who proved who they are by a password, a token
+// or an OIDC provider, and sets its cookie.
+func (a *Authenticator) startSession(w http.ResponseWriter, r *http.Request, s Session, by string) error {
 	id, err := a.saveSession(r.Context(), a.cookie(r), s, locksteward.Entry{
-		At: a.now(), Actor: s.User, Action: ActionOK, Outcome: "ok", Detail: detail(map[string]any{"by": s.Source, "address": a.Client(r).String()}),
+		At: a.now(), Actor: s.User, Action: ActionOK, Outcome: "ok", Detail: detail(map[string]any{"by": by, "address": a.Client(r).String()}),
 	})
 	if err != nil {
 		return err
 	}
 	a.setCookie(w, r, id)
-	a.log.Info("signed in", zap.String("user", s.User), zap.String("by", s.Source), zap.Stringer("address", a.Client(r)))
+	a.log.Info("signed in", zap.String("user", s.User), zap.String("by", by), zap.Stringer("address", a.Client(r)))
 	return nil
 }
 

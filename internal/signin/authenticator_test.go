@@ -223,6 +223,14 @@ func TestSessionsAreFreshAndEnd(t *testing.T) {
 	if b.store.count(ActionOK) != 3 || b.store.count(ActionSignOut) != 1 {
 		t.Errorf("entries %q", b.store.actions())
 	}
+	if _, err := b.signIn("192.0.2.3", "ann", "lsu_ann"); err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range map[int]string{0: `"by":"password"`, len(b.store.entries) - 1: `"by":"token"`} {
+		if e := b.store.entries[i]; e.Action != ActionOK || !strings.Contains(string(e.Detail), want) {
+			t.Errorf("entry %d: %s %s, want %s", i, e.Action, e.Detail, want)
+		}
+	}
 	b.noSecrets(first.Value, second.Value, third.Value)
 }
 

@@ -20,7 +20,7 @@ import (
 
 // The sources of sessions.
 const (
-	SourcePassword = "password"
+	SourcePassword = "password" // or an API token in its place
 	SourceOIDC     = "oidc"
 )
 

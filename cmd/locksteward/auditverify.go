@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -198,23 +199,24 @@ func (o *auditVerdict) checked(c audit.Checked, err error, began time.Time) {
 }
 
 func writeVerdict(w io.Writer, v auditVerdict) error {
-	fmt.Fprintf(w, "the audit trail is whole: %s, %d to %d\n", plural.Count(v.Entries, "entry"), v.Base.Seq+1, v.Head.Seq)
+	var b strings.Builder
+	fmt.Fprintf(&b, "the audit trail is whole: %s, %d to %d\n", plural.Count(v.Entries, "entry"), v.Base.Seq+1, v.Head.Seq)
 	if v.Head.Hash != "" {
-		fmt.Fprintf(w, "its head is %s\n", v.Head.Hash)
+		fmt.Fprintf(&b, "its head is %s\n", v.Head.Hash)
 	}
 	switch {
 	case v.Checkpoints == 0:
-		fmt.Fprintln(w, "no checkpoints in it")
+		b.WriteString("no checkpoints in it\n")
 	case v.Signed == 0 && !v.KeysGiven:
-		fmt.Fprintf(w, "%s on it; signatures were not checked: give --public-key FILE\n", plural.Count(v.Checkpoints, "checkpoint"))
+		fmt.Fprintf(&b, "%s on it; signatures were not checked: give --public-key FILE\n", plural.Count(v.Checkpoints, "checkpoint"))
 	default:
-		fmt.Fprintf(w, "%s on it, %d with a good signature\n", plural.Count(v.Checkpoints, "checkpoint"), v.Signed)
+		fmt.Fprintf(&b, "%s on it, %d with a good signature\n", plural.Count(v.Checkpoints, "checkpoint"), v.Signed)
 	}
 	if v.Anchors == 0 {
-		_, err := fmt.Fprintln(w, "no anchor was given: a trail that was rewritten as a whole, or cut off with its head, looks like this too")
-		return err
+		b.WriteString("no anchor was given: a trail that was rewritten as a whole, or cut off with its head, looks like this too\n")
+	} else {
+		fmt.Fprintf(&b, "%d of %d anchors on it (%d with a good signature); %d are of before its begin\n",
+			v.Anchored, v.Anchors, v.AnchorsSigned, v.Anchors-v.Anchored)
 	}
-	_, err := fmt.Fprintf(w, "%d of %d anchors on it (%d with a good signature); %d are of before its begin\n",
-		v.Anchored, v.Anchors, v.AnchorsSigned, v.Anchors-v.Anchored)
-	return err
+	return writeText(w, b.String())
 }

@@ -1,9 +1,11 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
+	"math"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -174,6 +176,12 @@ func (f *doctorFlags) ofTarget(t config.Target, classes *class.Set) (lockstore.E
 
 func writeExam(w io.Writer, r doctor.Report, apart bool) error {
 	var b strings.Builder
+	width := cmp.Or(widthOf(w), math.MaxInt) // none of a file
+	write := func(status doctor.Status, name, text string) {
+		head := fmt.Sprintf("  %-4s  %-12s  ", status, name)
+		wrap(&b, head+oneLine(text), width, len(head))
+		b.WriteByte('\n')
+	}
 	if apart {
 		b.WriteString("\n")
 	}
@@ -183,9 +191,9 @@ func writeExam(w io.Writer, r doctor.Report, apart bool) error {
 		if len(c.Nodes) > 0 {
 			where = "  [" + strings.Join(c.Nodes, " ") + "]"
 		}
-		fmt.Fprintf(&b, "  %-4s  %-12s  %s%s\n", c.Status, c.Name, oneLine(c.Found), oneLine(where))
+		write(c.Status, c.Name, c.Found+where)
 		if c.Todo != "" {
-			fmt.Fprintf(&b, "  %-4s  %-12s  -> %s\n", "", "", oneLine(c.Todo))
+			write("", "", "-> "+c.Todo)
 		}
 	}
 	_, err := io.WriteString(w, b.String())

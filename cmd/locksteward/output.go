@@ -239,7 +239,8 @@ func writeText(w io.Writer, text string) error {
 	if width := widthOf(w); width > 0 {
 		var b strings.Builder
 		for line := range strings.Lines(text) {
-			wrap(&b, strings.TrimSuffix(line, "\n"), width)
+			line = strings.TrimSuffix(line, "\n")
+			wrap(&b, line, width, len(line)-len(strings.TrimLeft(line, " "))+2)
 			b.WriteByte('\n')
 		}
 		text = b.String()
@@ -248,10 +249,10 @@ func writeText(w io.Writer, text string) error {
 	return err
 }
 
-// wrap writes a line, broken before width; a word that is longer stays whole.
-func wrap(b *strings.Builder, line string, width int) {
-	indent := len(line) - len(strings.TrimLeft(line, " "))
-	for first := true; ; first = false {
+// wrap writes a line, broken before width, what follows after indent blanks; a word that is
+// longer stays whole.
+func wrap(b *strings.Builder, line string, width, indent int) {
+	for {
 		if utf8.RuneCountInString(line) <= width {
 			b.WriteString(line)
 			return
@@ -270,9 +271,6 @@ func wrap(b *strings.Builder, line string, width int) {
 			}
 		}
 		b.WriteString(strings.TrimRight(string(runes[:at]), " ") + "\n")
-		if first {
-			indent += 2
-		}
 		line = strings.Repeat(" ", indent) + strings.TrimLeft(string(runes[at:]), " ")
 	}
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -11,6 +12,7 @@ import (
 	"github.com/locksteward/locksteward"
 	"github.com/locksteward/locksteward/api"
 	"github.com/locksteward/locksteward/internal/initcfg"
+	"github.com/locksteward/locksteward/source/redis/doctor"
 )
 
 func TestSpan(t *testing.T) {
@@ -141,5 +143,29 @@ func TestJSONCannotMoveTheCursor(t *testing.T) {
 	}
 	if strings.ContainsAny(b.String(), "\u009b\u202e") {
 		t.Errorf("got %q", b.String())
+	}
+}
+
+// On a terminal what doctor found is broken before its edge, under itself; in a file it is one line.
+func TestExamFitsTheTerminal(t *testing.T) {
+	t.Parallel()
+	report := doctor.Report{Target: "main", URL: "redis://h", Checks: []doctor.Check{
+		{Name: "rights", Status: doctor.Warn, Found: strings.Repeat("many words ", 20) + "end", Todo: strings.Repeat("do this ", 20) + "end"},
+	}}
+	var b, file strings.Builder
+	if err := errors.Join(writeExam(screen{&b, 60, false}, report, false), writeExam(&file, report, false)); err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.Split(strings.TrimSpace(b.String()), "\n")
+	for _, line := range lines[2:] {
+		if len(line) > 60 || !strings.HasPrefix(line, strings.Repeat(" ", 22)) {
+			t.Errorf("%q of %d", line, len(line))
+		}
+	}
+	if whole := strings.Join(strings.Fields(b.String()), " "); whole != strings.Join(strings.Fields(file.String()), " ") {
+		t.Errorf("on a terminal %q, in a file %q", whole, file.String())
+	}
+	if n := strings.Count(file.String(), "\n"); n != 3 {
+		t.Errorf("%d lines in a file: %q", n, file.String())
 	}
 }

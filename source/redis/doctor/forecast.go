@@ -13,6 +13,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/locksteward/locksteward/internal/pace"
+	"github.com/locksteward/locksteward/internal/plural"
 	"github.com/locksteward/locksteward/lock/record"
 	"github.com/locksteward/locksteward/scanner"
 	"github.com/locksteward/locksteward/source/redis/connect"
@@ -235,8 +236,8 @@ func (e *exam) sweep(f *Forecast, server time.Duration) {
 	bounds := e.Scan.Pace.WithDefaults()
 	idle, busy := time.Duration(float64(server)/float64(bounds.Idle)), time.Duration(float64(server)/float64(bounds.Busy))
 	f.SweepMs, f.SweepBusyMs = ms(idle), ms(busy)
-	found := fmt.Sprintf("%d keys, about %d of them locks by name and %d to be read: %s of server time for a sweep (one pass over all names), which takes %s while nobody else uses the server (%s of it) and up to %s while it is in full use (%s)",
-		f.Keys, f.Locks, f.Read, round(server), round(idle), bounds.Idle, round(busy), bounds.Busy)
+	found := fmt.Sprintf("%s, about %d of them locks by name and %d to be read: %s of server time for a sweep (one pass over all names), which takes %s while nobody else uses the server (%s of it) and up to %s while it is in full use (%s)",
+		plural.Count(f.Keys, "key"), f.Locks, f.Read, round(server), round(idle), bounds.Idle, round(busy), bounds.Busy)
 	schedule := cmp.Or(e.Scan.Schedule, scanner.DefaultSchedule)
 	every, fixed := strings.CutPrefix(schedule, "@every ")
 	interval, err := time.ParseDuration(strings.TrimSpace(every))

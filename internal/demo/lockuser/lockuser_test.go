@@ -21,15 +21,23 @@ func TestHold(t *testing.T) {
 	srv := testredis.Start(t)
 	rdb := srv.Client(t)
 	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan error, 1)
-	go func() { done <- lockuser.Hold(ctx, srv.URL(), "k", lock.Lease{TTL: 30 * time.Second}) }()
-	held := func() bool { return rdb.Exists(context.Background(), "k").Val() == 1 }
-	testredis.Eventually(t, 5*time.Second, held, "lock is taken")
+	held, done := make(chan struct{}), make(chan error, 1)
+	go func() {
+		done <- lockuser.HoldOn(ctx, rdb, lock.Options{}, "k", lock.Lease{TTL: 30 * time.Second}, func() { close(held) })
+	}()
+	select {
+	case <-held:
+	case err := <-done:
+		t.Fatal(err)
+	}
+	if rdb.Exists(t.Context(), "k").Val() != 1 {
+		t.Error("no lock is taken")
+	}
 	cancel()
 	if err := <-done; err != nil {
 		t.Error(err)
 	}
-	if held() {
+	if rdb.Exists(t.Context(), "k").Val() != 0 {
 		t.Error("lock left")
 	}
 }

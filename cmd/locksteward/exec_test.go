@@ -143,6 +143,13 @@ func metaOf(t *testing.T, rdb *redis.Client) record.Meta {
 	return *m
 }
 
+// awaitRenewal waits until exec has renewed the lock: by then its guard knows the command, which may have begun
+// before the guard was told of it.
+func awaitRenewal(t *testing.T, rdb *redis.Client) {
+	t.Helper()
+	testredis.Eventually(t, 20*time.Second, func() bool { return metaOf(t, rdb).Renewals > 0 }, "not renewed")
+}
+
 // work is a command that says who it is, and that it was informed to stop, and works on
 // until it is.
 const work = `
@@ -294,6 +301,7 @@ func TestExecKilledTakesItsCommandAlong(t *testing.T) {
 	rdb := srv.Client(t)
 	e := startExec(t, srv.URL(), work, "--lease", "3s")
 	pid := e.await("pid")
+	awaitRenewal(t, rdb)
 	if err := e.cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
@@ -317,12 +325,14 @@ func TestExecKilledTakesItsCommandAlong(t *testing.T) {
 func TestExecFrozenPastItsLease(t *testing.T) {
 	t.Parallel()
 	srv := testredis.Start(t)
+	rdb := srv.Client(t)
 	e := startExec(t, srv.URL(), `echo $$ > $DIR/pid; exec sleep 1000`, "--lease", "2s", "--on-lost", "kill")
 	pid := e.await("pid")
+	awaitRenewal(t, rdb)
 	if err := redisproc.Freeze(e.cmd.Process); err != nil {
 		t.Fatal(err)
 	}
-	client, err := lock.New(srv.Client(t), lock.Options{})
+	client, err := lock.New(rdb, lock.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,6 +15,8 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
+
+	"github.com/locksteward/locksteward/internal/redisproc"
 )
 
 // Options say what an etcd is like; the zero value is one member without TLS.
@@ -242,7 +244,7 @@ func (s *Server) Restart(members ...int) {
 func (s *Server) Pause(members ...int) {
 	s.t.Helper()
 	for _, p := range s.chosen(members) {
-		s.must("pause", signalStop(p.run.process))
+		s.must("pause", redisproc.Freeze(p.run.process))
 	}
 }
 

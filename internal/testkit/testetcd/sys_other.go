@@ -10,6 +10,4 @@ import (
 
 func childAttr() *syscall.SysProcAttr { return nil }
 
-func signalStop(*os.Process) error { return errors.ErrUnsupported }
-
 func signalContinue(*os.Process) error { return errors.ErrUnsupported }

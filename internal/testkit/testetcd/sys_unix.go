@@ -7,6 +7,4 @@ import (
 	"syscall"
 )
 
-func signalStop(p *os.Process) error { return p.Signal(syscall.SIGSTOP) }
-
 func signalContinue(p *os.Process) error { return p.Signal(syscall.SIGCONT) }

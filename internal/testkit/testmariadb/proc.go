@@ -225,14 +225,14 @@ func (p *proc) pid() int {
 
 var errNotRunning = errors.New("it is not running")
 
-func (p *proc) signal(send func(pid int) error) error {
+func (p *proc) signal(send func(*os.Process) error) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	select {
 	case <-p.run.done:
 		return errNotRunning
 	default:
-		return send(p.run.process.Pid)
+		return send(p.run.process)
 	}
 }
 

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/locksteward/locksteward/internal/redisproc"
 )
 
 // mysqldEnv names the program of a MySQL server to test with.
@@ -117,7 +119,7 @@ func (s *Server) LogPath() string { return s.proc.logPath() }
 func (s *Server) Dir() string { return s.proc.dir }
 
 // Pause stops the server (SIGSTOP): connections stay open, nothing answers.
-func (s *Server) Pause() { s.t.Helper(); s.must("pause", s.proc.signal(sendStop)) }
+func (s *Server) Pause() { s.t.Helper(); s.must("pause", s.proc.signal(redisproc.Freeze)) }
 
 // Resume ends a [Server.Pause].
 func (s *Server) Resume() { s.t.Helper(); s.must("resume", s.proc.signal(sendContinue)) }

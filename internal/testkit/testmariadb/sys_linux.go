@@ -1,6 +1,9 @@
 package testmariadb
 
-import "syscall"
+import (
+	"os"
+	"syscall"
+)
 
 // childAttr makes the kernel kill the server when the thread that started it ends, and keeps a Ctrl-C
 // at the terminal from reaching it before us.
@@ -8,6 +11,4 @@ func childAttr() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
 }
 
-func sendStop(pid int) error { return syscall.Kill(pid, syscall.SIGSTOP) }
-
-func sendContinue(pid int) error { return syscall.Kill(pid, syscall.SIGCONT) }
+func sendContinue(p *os.Process) error { return p.Signal(syscall.SIGCONT) }

@@ -4,11 +4,10 @@ package testmariadb
 
 import (
 	"errors"
+	"os"
 	"syscall"
 )
 
 func childAttr() *syscall.SysProcAttr { return nil }
 
-func sendStop(int) error { return errors.ErrUnsupported }
-
-func sendContinue(int) error { return errors.ErrUnsupported }
+func sendContinue(*os.Process) error { return errors.ErrUnsupported }

@@ -185,19 +185,19 @@ func TestEveryHolderKnowsOfAFlush(t *testing.T) {
 			const locks = 50
 			var held []*lock.Handle
 			for i := range locks {
-				held = append(held, mustAcquire(t, b.client, fmt.Sprint("k", i), lock.Lease{TTL: 3 * time.Second}))
+				held = append(held, mustAcquire(t, b.client, fmt.Sprint("k", i), lock.Lease{TTL: 9 * time.Second}))
 			}
 			if err := b.rdb.Do(t.Context(), harm...).Err(); err != nil {
 				t.Fatal(err)
 			}
 			began := time.Now()
 			for _, h := range held {
-				if r := lostReason(t, h, 10*time.Second); r != lock.ReasonGone {
+				if r := lostReason(t, h, 20*time.Second); r != lock.ReasonGone {
 					t.Errorf("reason %s", r)
 				}
 			}
-			if took := time.Since(began); took > 2500*time.Millisecond {
-				t.Errorf("the last one knew after %s, one renewal is 1 s", took)
+			if took := time.Since(began); took > 7500*time.Millisecond {
+				t.Errorf("the last one knew after %s, one renewal is 3 s", took)
 			}
 			if n := exists(t, b.rdb, "k0", "k1"); n != 0 {
 				t.Error("a renewal made a lock again")

@@ -121,12 +121,14 @@ func (s *snippet) takeTurns(rdb redis.Cmdable, c *lock.Client, key string, fence
 		released = time.Now()
 		mustRelease(s.t, h)
 		answer := line(s.t, s.lines, 60*time.Second)
-		ours = min(ours, time.Since(released))
+		took := time.Since(released)
+		ours = min(ours, took)
 		if _, err := fmt.Sscan(answer, &fence); err != nil || fence <= h.Fence() {
 			s.t.Fatalf("wait: %q, after fence %d", answer, h.Fence())
 		}
 		s.want("valid", "true")
-		if m := meta(s.t, rdb, key); m == nil || m.Offered != 0 || m.App != "snippet" || m.Fence != fence || m.Lost != nil {
+		// A slow machine may have been late for its turn, and have the lock after that.
+		if m := meta(s.t, rdb, key); m == nil || m.Offered != 0 || m.App != "snippet" || m.Fence != fence || m.Lost != nil && took < record.Turn {
 			s.t.Errorf("handed over: %+v", m)
 		}
 		if ttl := rdb.PTTL(s.t.Context(), key).Val(); ttl < 31*time.Second {

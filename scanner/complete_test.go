@@ -45,8 +45,8 @@ func slow(url string) rig {
 	return r
 }
 
-// gate stops a sweep in the middle. However slow a sweep is, a test that stands still for a
-// moment would come to it when it has ended.
+// gate stops a sweep in the middle: it would have ended when a test comes to it that stood
+// still for a moment.
 type gate struct {
 	mu    sync.Mutex
 	when  func(pages int) bool // says at which page it shuts; nil: it stays open

@@ -474,7 +474,7 @@ func monitored(t *testing.T, srv *testredis.Server) func() []string {
 	c := srv.Client(t)
 	return func() []string {
 		t.Helper()
-		// A command that nobody else sends: others ping too, and what came before theirs alone is noted by then.
+		// A command that nobody else sends: what came before it is noted when it is.
 		const last = "the last one of the test"
 		must(t, c.Echo(t.Context(), last).Err())
 		testredis.Eventually(t, soon, func() bool { return strings.Contains(text(), last) }, "the last command is seen")

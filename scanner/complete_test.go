@@ -40,7 +40,48 @@ func slow(url string) rig {
 	r.scan = scanner.Config{Pace: pace.Config{Idle: 0.03, Busy: 0.03}}
 	r.connect.ReadTimeout = 300 * time.Millisecond
 	r.connect.DialTimeout = 300 * time.Millisecond
+	r.gate = new(gate)
+	r.page = r.gate.page
 	return r
+}
+
+// gate stops a sweep in the middle: it would have ended when a test comes to it that stood
+// still for a moment.
+type gate struct {
+	mu    sync.Mutex
+	when  func(pages int) bool // says at which page it shuts; nil: it stays open
+	pages int
+	// stopped is closed when a pass waits at the gate, open when it may go on.
+	stopped, open chan struct{}
+}
+
+// page is called by each pass of a sweep with each page of names.
+func (g *gate) page() {
+	g.mu.Lock()
+	open := g.open
+	if g.pages++; g.when != nil && g.when(g.pages) {
+		close(g.stopped)
+		g.when = nil
+	}
+	stopped := g.stopped
+	g.mu.Unlock()
+	if stopped == nil {
+		return
+	}
+	select {
+	case <-stopped:
+		<-open
+	default:
+	}
+}
+
+// arm has the gate shut when it is time. The gate opens again by open.
+func (g *gate) arm(when func(pages int) bool) (stopped <-chan struct{}, open func()) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	opened := make(chan struct{})
+	g.when, g.pages, g.stopped, g.open = when, 0, make(chan struct{}), opened
+	return g.stopped, sync.OnceFunc(func() { close(opened) })
 }
 
 // scans returns how many SCANs the server has run.
@@ -58,16 +99,28 @@ func scans(t testing.TB, c *redis.Client) int64 {
 	return n
 }
 
-// during runs a sweep and calls do once the server of c has answered three
-// SCANs of it.
-func during(t *testing.T, s *scanner.Scanner, c *redis.Client, do func()) (got locksteward.Sweep, err error) {
+// during runs a sweep and calls do once it has read three pages of names. It goes on
+// when do has returned.
+func during(t *testing.T, s *scanner.Scanner, g *gate, do func()) (got locksteward.Sweep, err error) {
 	t.Helper()
-	before := scans(t, c)
+	return duringFrom(t, s, g, func(pages int) bool { return pages == 3 }, do)
+}
+
+// duringFrom is during that says itself when do is called.
+func duringFrom(t *testing.T, s *scanner.Scanner, g *gate, when func(pages int) bool, do func()) (got locksteward.Sweep, err error) {
+	t.Helper()
+	stopped, open := g.arm(when)
 	var wg sync.WaitGroup
 	wg.Go(func() { got, err = s.Sweep(t.Context()) })
 	defer wg.Wait()
-	testredis.Eventually(t, 10*time.Second, func() bool { return scans(t, c) >= before+3 }, "the sweep does not begin")
+	defer open()
+	select {
+	case <-stopped:
+	case <-time.After(30 * time.Second):
+		t.Fatal("the sweep does not come so far")
+	}
 	do()
+	open()
 	wg.Wait()
 	return got, err
 }
@@ -110,7 +163,7 @@ func TestClusterPausedMasterResolvesNothing(t *testing.T) {
 		must(t, c.Del(t.Context(), fmt.Sprintf("lock:%d", i)).Err())
 	}
 	stopped := cluster.Nodes[1]
-	got, err := during(t, s, stopped.Client(t), stopped.Pause)
+	got, err := during(t, s, r.gate, stopped.Pause)
 	defer stopped.Resume()
 	if err == nil || got.Complete() {
 		t.Errorf("complete with a paused master: %+v", got.Masters)
@@ -169,16 +222,12 @@ func TestReshardMakesThePassIncomplete(t *testing.T) {
 		if from == to {
 			to = cluster.Nodes[1]
 		}
-		got, err := moveDuringSweep(t, s, key, from, to, cluster.Nodes)
-		for range 9 {
-			if !errors.Is(err, errSweepEnded) {
-				break
-			}
-			got, err = moveDuringSweep(t, s, key, from, to, cluster.Nodes)
+		// Far enough that locks were read on their old master, and not on the new one.
+		third := func(int) bool {
+			p, ok := s.Progress()
+			return ok && p.OfKeys > 0 && 3*p.Keys >= p.OfKeys
 		}
-		if errors.Is(err, errSweepEnded) {
-			t.Fatal(err, "ten times")
-		}
+		got, err := duringFrom(t, s, r.gate, third, func() { moveSlot(t, key, from, to, cluster.Nodes) })
 		if err == nil || got.Complete() {
 			t.Errorf("complete while the slot of %s moved: %+v", key, got.Masters)
 		}
@@ -205,34 +254,6 @@ func TestReshardMakesThePassIncomplete(t *testing.T) {
 			t.Errorf("after the move a page has %d of %d", len(page.Locks), len(all))
 		}
 	}
-}
-
-// errSweepEnded says that a sweep had read almost all names before it could be paused.
-var errSweepEnded = errors.New("the sweep ended before the slot was moved")
-
-// moveDuringSweep moves the slot of key while a sweep is under way, and returns what that
-// found; errSweepEnded if it moved nothing.
-func moveDuringSweep(t *testing.T, s *scanner.Scanner, key string, from, to *testredis.Server, all []*testredis.Server) (locksteward.Sweep, error) {
-	t.Helper()
-	ended := false
-	got, err := during(t, s, from.Client(t), func() {
-		// Far enough that locks were read on their old master, and not on the new one.
-		testredis.Eventually(t, 10*time.Second, func() bool {
-			p, ok := s.Progress()
-			return !ok || p.OfKeys > 0 && 3*p.Keys >= p.OfKeys
-		}, "the sweep stands still")
-		s.Pause(locksteward.Pause{By: "test"}) // a move takes longer than a sweep on a slow machine
-		defer s.Resume()
-		if p, ok := s.Progress(); !ok || 10*p.Keys > 9*p.OfKeys {
-			ended = true
-			return
-		}
-		moveSlot(t, key, from, to, all)
-	})
-	if ended {
-		return got, errSweepEnded
-	}
-	return got, err
 }
 
 // moveSlot moves key's slot with all its keys.
@@ -269,10 +290,11 @@ func TestFailoverDuringTheSweep(t *testing.T) {
 	fill(t, c, 20_000)
 	must(t, c.Set(t.Context(), "lock:a", "tok", 0).Err())
 	must(t, c.Wait(t.Context(), 1, 5*time.Second).Err())
-	s := slow(sentinel.URL()).build(t)
+	r := slow(sentinel.URL())
+	s := r.build(t)
 	sweep(t, s)
 	master := sentinel.Master()
-	got, err := during(t, s, master.Client(t), func() { sentinel.Failover(t) })
+	got, err := during(t, s, r.gate, func() { sentinel.Failover(t) })
 	if err == nil || got.Complete() || len(got.Endings) != 0 {
 		t.Errorf("a failover in the middle: %v, %+v, endings %+v", err, got.Masters, got.Endings)
 	}
@@ -293,9 +315,10 @@ func TestRestartDuringTheSweep(t *testing.T) {
 	c := srv.Client(t)
 	fill(t, c, 20_000)
 	must(t, c.Set(t.Context(), "lock:a", "tok", 0).Err())
-	s := slow(srv.URL()).build(t)
+	r := slow(srv.URL())
+	s := r.build(t)
 	sweep(t, s)
-	got, err := during(t, s, c, srv.Restart)
+	got, err := during(t, s, r.gate, srv.Restart)
 	if err == nil || got.Complete() || len(got.Endings) != 0 {
 		t.Errorf("a restart in the middle: %v, %+v, endings %+v", err, got.Masters, got.Endings)
 	}
@@ -399,9 +422,10 @@ func TestBusyServerIsWaitedFor(t *testing.T) {
 	c := srv.Client(t)
 	fill(t, c, 20_000)
 	must(t, c.Set(t.Context(), "lock:a", "tok", 0).Err())
-	s := slow(srv.URL()).build(t)
+	r := slow(srv.URL())
+	s := r.build(t)
 	var wg sync.WaitGroup
-	got, err := during(t, s, c, func() {
+	got, err := during(t, s, r.gate, func() {
 		wg.Go(func() {
 			opts := srv.Options()
 			opts.ReadTimeout = 30 * time.Second
@@ -412,6 +436,7 @@ func TestBusyServerIsWaitedFor(t *testing.T) {
 				t.Errorf("script: %v", err)
 			}
 		})
+		testredis.Eventually(t, soon, func() bool { return redis.HasErrorPrefix(c.Ping(t.Context()).Err(), "BUSY") }, "the script does not run")
 	})
 	wg.Wait()
 	if err != nil || !got.Complete() || len(got.Locks) != 1 {

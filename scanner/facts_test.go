@@ -5,11 +5,11 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
 	"github.com/locksteward/locksteward"
+	"github.com/locksteward/locksteward/internal/redisproc"
 	"github.com/locksteward/locksteward/internal/testkit/testredis"
 	"github.com/locksteward/locksteward/lock"
 	"github.com/locksteward/locksteward/lock/record"
@@ -191,11 +191,11 @@ func TestKilledHolder(t *testing.T) {
 		t.Fatalf("while it lives: %+v, silent %+v", l.Instance, got.Silent)
 	}
 
-	must(t, process.Signal(syscall.SIGSTOP))
+	must(t, redisproc.Freeze(process))
 	// The clock moves: the heartbeat is about to run out, as far as the agent sees.
-	must(t, c.PExpire(ctx, heartbeat, 300*time.Millisecond).Err())
+	must(t, c.PExpire(ctx, heartbeat, 3*time.Second).Err())
 	sweep(t, s)
-	testredis.Eventually(t, 5*time.Second, func() bool { return c.Exists(ctx, heartbeat).Val() == 0 }, "the heartbeat stays")
+	testredis.Eventually(t, 30*time.Second, func() bool { return c.Exists(ctx, heartbeat).Val() == 0 }, "the heartbeat stays")
 	frozen := silenceOf(t, sweep(t, s), id)
 	if frozen.Listeners != 1 || frozen.Looks != 1 || frozen.Deleted || frozen.Successor != nil || frozen.Instance.Host != "h7" {
 		t.Errorf("while it is frozen: %+v", frozen)

@@ -77,6 +77,7 @@ func TestFlushIsReportedWithAllItsLocks(t *testing.T) {
 				set()
 			}
 			testredis.Eventually(t, soon, func() bool { return run.s.Table().Len() == tc.locks }, "not all are known")
+			run.awaitClock()
 			must(t, c.FlushAll(ctx).Err())
 			testredis.Eventually(t, soon, func() bool { return run.s.Table().Len() == 0 }, "not all are found gone")
 			sweeps(3)

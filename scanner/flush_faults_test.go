@@ -138,6 +138,7 @@ func TestWatchTellsOfAFlushOnce(t *testing.T) {
 		t.Fatalf("reported %v of a flush of another database", reported)
 	}
 
+	w.awaitClock()
 	heartbeat(t, c, "i1")
 	must(t, c.FlushAll(ctx).Err())
 	for i := range locks {

@@ -162,8 +162,9 @@ func TestChangesGoBeforeWhatIsReadAgain(t *testing.T) {
 		})
 	}()
 	<-begun // some of the known ones were read
+	waiting := s.WatchState().Waiting
 	must(t, c.Set(t.Context(), "lock:new", "tok", 0).Err())
-	testredis.Eventually(t, soon, func() bool { return s.WatchState().Events > 0 }, "no push came")
+	testredis.Eventually(t, soon, func() bool { return s.WatchState().Waiting > waiting }, "no push came")
 	close(release)
 	select {
 	case n := <-reported:

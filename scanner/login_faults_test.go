@@ -17,15 +17,16 @@ import (
 // they have been renewed.
 func TestLoginLost(t *testing.T) {
 	t.Parallel()
-	const locks = 200
+	// Long enough for all to be seen, and renewed after the login was lost.
+	const locks, lease = 200, 5 * time.Second
 	srv := testredis.Start(t, testredis.WithACL("scanner on >secret ~* &* +@all"))
 	c := srv.Client(t)
 	ctx := t.Context()
 	key := func(i int) string { return fmt.Sprintf("lock:%03d", i) }
 	for i := range locks {
-		must(t, c.Set(ctx, key(i), "tok:"+key(i), 2*time.Second).Err())
+		must(t, c.Set(ctx, key(i), "tok:"+key(i), lease).Err())
 	}
-	ends := time.Now().Add(2 * time.Second)
+	ends := time.Now().Add(lease)
 	w := tracked(t, fast("redis://scanner:secret@"+srv.Addr()+"/0"))
 	e, err := rules.New(nil, nil, nil)
 	must(t, err)

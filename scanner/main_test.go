@@ -16,6 +16,7 @@ import (
 	"github.com/locksteward/locksteward/internal/testkit/testredis"
 	"github.com/locksteward/locksteward/lock/record"
 	"github.com/locksteward/locksteward/scanner"
+	"github.com/locksteward/locksteward/source"
 	redissource "github.com/locksteward/locksteward/source/redis"
 	"github.com/locksteward/locksteward/source/redis/connect"
 )
@@ -37,6 +38,30 @@ type rig struct {
 	opts        scanner.Options
 	classes     []class.Class
 	digest      locksteward.DigestKey
+	// page, if set, is called with each page of names that a sweep has read, which waits for it.
+	page func()
+	// gate is what page is of, in a rig of [slow].
+	gate *gate
+}
+
+// paged is a source that calls page when a pass of a sweep has read a page of names.
+type paged struct {
+	source.Source
+	page func()
+}
+
+func (p paged) Sweep(ctx context.Context, opts source.SweepOptions, sink source.Sink) (*source.Sweep, error) {
+	return p.Source.Sweep(ctx, opts, pagedSink{sink, p.page})
+}
+
+type pagedSink struct {
+	source.Sink
+	page func()
+}
+
+func (s pagedSink) Scanned(names int) {
+	s.Sink.Scanned(names)
+	s.page()
 }
 
 // build returns the scanner; its connection is closed at the end of the test.
@@ -67,7 +92,11 @@ func (r rig) build(t testing.TB) *scanner.Scanner {
 	if err != nil {
 		t.Fatalf("new: %v", err)
 	}
-	s, err := scanner.New(log, target, src, classes, r.scan, r.opts)
+	var from source.Source = src
+	if r.page != nil {
+		from = paged{src, r.page}
+	}
+	s, err := scanner.New(log, target, from, classes, r.scan, r.opts)
 	if err != nil {
 		t.Fatalf("new: %v", err)
 	}

@@ -89,8 +89,9 @@ func TestNoOrphansOfAnIncompletePass(t *testing.T) {
 	c := srv.Client(t)
 	fill(t, c, 20_000)
 	must(t, c.RPush(t.Context(), "redisson_lock_queue:{a}", 1).Err())
-	s := slow(srv.URL()).build(t)
-	got, err := during(t, s, c, func() {
+	r := slow(srv.URL())
+	s := r.build(t)
+	got, err := during(t, s, r.gate, func() {
 		must(t, c.Do(t.Context(), "client", "kill", "type", "normal", "skipme", "yes").Err())
 		srv.Pause()
 	})

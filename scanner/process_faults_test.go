@@ -49,7 +49,7 @@ func judged(t *testing.T, s *scanner.Scanner, e *rules.Engine) locksteward.Sweep
 
 func gone(t *testing.T, c *redis.Client, key string) {
 	t.Helper()
-	testredis.Eventually(t, 10*time.Second, func() bool { return c.Exists(context.Background(), key).Val() == 0 }, key+" is still there")
+	testredis.Eventually(t, 30*time.Second, func() bool { return c.Exists(context.Background(), key).Val() == 0 }, key+" is still there")
 }
 
 // A real process is stopped past its TTL, another takes the lock, and the first
@@ -63,7 +63,7 @@ func TestStoppedHolderMayStillWrite(t *testing.T) {
 	s := fast(srv.URL()).build(t)
 	e, err := rules.New(nil, nil, nil)
 	must(t, err)
-	process, id := startChild(t, srv.URL(), "lock:job", "", "700ms")
+	process, id := startChild(t, srv.URL(), "lock:job", "", "3s")
 	first := find(t, judged(t, s, e).Locks, "lock:job")
 	if first.Holder.Instance != id {
 		t.Fatalf("held by %+v, want %s", first.Holder, id)
@@ -109,7 +109,7 @@ func TestKilledHolderLeavesAnOrphanOnlyWithoutTTL(t *testing.T) {
 	e, err := rules.New(nil, nil, nil)
 	must(t, err)
 	for _, key := range []string{"lock:leased", "lock:bare"} {
-		process, _ := startChild(t, srv.URL(), key, "", "1s")
+		process, _ := startChild(t, srv.URL(), key, "", "5s")
 		judged(t, s, e)
 		must(t, process.Kill())
 		_, _ = process.Wait()
@@ -175,7 +175,7 @@ func TestAgesAreByTheServersClock(t *testing.T) {
 			clock.Set(off + 61*time.Second)
 			// A deadline of the server is kept by the agent's timer.
 			w.awaitState("the clocks are compared anew", func(s source.WatchState) bool { return whole(s) })
-			must(t, c.Set(ctx, "lock:short", "tok", time.Second).Err())
+			must(t, c.Set(ctx, "lock:short", "tok", 3*time.Second).Err())
 			w.awaitLock("lock:short")
 			w.awaitEnd("lock:short", 1)
 			if how := w.ended("lock:short"); how[0] != locksteward.EndedExpired {

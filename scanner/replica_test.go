@@ -145,9 +145,7 @@ func TestReplicaSynchronisedAnewMakesThePassIncomplete(t *testing.T) {
 		t.Fatalf("pass: %+v", first.Masters)
 	}
 	host, port, _ := strings.Cut(master.Addr(), ":")
-	got, err := during(t, s, rc, func() {
-		s.Pause(locksteward.Pause{By: "test", Until: time.Now().Add(time.Minute)}) // so that it is not over before
-		defer s.Resume()
+	got, err := during(t, s, r.gate, func() {
 		must(t, rc.ReplicaOf(t.Context(), "no", "one").Err())
 		must(t, rc.Do(t.Context(), "debug", "change-repl-id").Err())
 		must(t, rc.ReplicaOf(t.Context(), host, port).Err())

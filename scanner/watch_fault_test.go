@@ -214,14 +214,16 @@ func TestWatchFollowsAClusterFailover(t *testing.T) {
 	w.audit()
 
 	master.Kill()
-	w.awaitState("another master", func(s source.WatchState) bool {
+	// The Cluster may need a second election, and the watch asks every 5 s.
+	testredis.Eventually(t, 60*time.Second, func() bool {
+		s := w.s.WatchState()
 		for _, n := range s.Nodes {
 			if n.Addr == master.Addr() {
 				return false
 			}
 		}
 		return whole(s) && len(s.Nodes) == 3 && s.Blind > 0
-	})
+	}, "another master is watched")
 	promoted := replica.Client(t)
 	testredis.Eventually(t, soon, func() bool { return promoted.Set(t.Context(), "lock:{moves}:2", "tok", 0).Err() == nil }, "no write after the failover")
 	w.awaitLock("lock:{moves}:2")

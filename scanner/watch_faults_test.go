@@ -8,6 +8,8 @@ import (
 	"net"
 	"os"
 	"runtime"
+	"runtime/pprof"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -71,6 +73,7 @@ func TestFlushLosesWhatStood(t *testing.T) {
 	w.taken(c, "lock:foreign")
 	release(t, c, "lock:0")
 	w.awaitEnd("lock:0", 1)
+	w.awaitClock()
 	must(t, c.FlushAll(t.Context()).Err())
 	for i := range locks {
 		w.awaitEnd(fmt.Sprint("lock:", i), 1)
@@ -189,6 +192,8 @@ func TestOthersMoveAndCopyLocks(t *testing.T) {
 func TestServerThatCrashesOverAndOver(t *testing.T) {
 	t.Parallel()
 	sinceTracking(t)
+	// Other tests run meanwhile: the goroutines of this one bear its name.
+	pprof.SetGoroutineLabels(pprof.WithLabels(t.Context(), pprof.Labels("test", t.Name())))
 	srv := testredis.Start(t, crashSettings(t)...)
 	// Nothing is asked twice: a crash is one crash. After as many failed dials as the pool
 	// is large go-redis would pause for a second.
@@ -207,7 +212,7 @@ func TestServerThatCrashesOverAndOver(t *testing.T) {
 		w.awaitLock(key)
 	}
 	process := func() string { return infoLine(c.Info(ctx, "server").Val(), "run_id:") }
-	before := runtime.NumGoroutine()
+	before := goroutinesOf(t)
 	crashes, lasted := map[string]int{}, map[string]time.Duration{}
 	for round := range 100 {
 		must(t, c.Do(ctx, "debug", "change-repl-id").Err())
@@ -240,7 +245,22 @@ func TestServerThatCrashesOverAndOver(t *testing.T) {
 	testredis.Eventually(t, soon, func() bool { return w.s.State().Up }, "the target is not up")
 	sweep(t, w.s)
 	w.audit()
-	testredis.Eventually(t, soon, func() bool { return runtime.NumGoroutine() < before+60 }, "goroutines are left behind")
+	testredis.Eventually(t, soon, func() bool { return goroutinesOf(t) < before+60 }, "goroutines are left behind")
+}
+
+// goroutinesOf is how many goroutines bear the name of the test.
+func goroutinesOf(t *testing.T) (n int) {
+	t.Helper()
+	var profile strings.Builder
+	must(t, pprof.Lookup("goroutine").WriteTo(&profile, 1))
+	alike := 0
+	for line := range strings.Lines(profile.String()) {
+		if strings.HasPrefix(line, "# labels:") && strings.Contains(line, strconv.Quote(t.Name())) {
+			n += alike
+		}
+		_, _ = fmt.Sscanf(line, "%d @", &alike)
+	}
+	return n
 }
 
 // crashSettings let a server crash quickly: a search of its memory for faults would

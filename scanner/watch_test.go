@@ -197,6 +197,15 @@ func (w *reported) audit() {
 	}
 }
 
+// awaitClock waits until the watch has compared its clock with the server's since now. A comparison whose
+// answer comes late takes the server's clock to be behind: a flush right after it would seem to be older than
+// what was read shortly before.
+func (w *reported) awaitClock() {
+	w.t.Helper()
+	began := time.Now()
+	w.awaitState("the clocks are compared", func(s source.WatchState) bool { return whole(s) && s.Nodes[0].LastGood.After(began) })
+}
+
 func TestWatchTellsOfALockWithoutTTL(t *testing.T) {
 	t.Parallel()
 	srv := testredis.Start(t)
@@ -225,7 +234,7 @@ func TestWatchSeesAnExpiryAtOnce(t *testing.T) {
 	c := srv.Client(t)
 	must(t, c.Do(t.Context(), "debug", "set-active-expire", "0").Err())
 	w := watch(t, fast(srv.URL()))
-	must(t, c.Set(t.Context(), "lock:a", "token-a", 400*time.Millisecond).Err())
+	must(t, c.Set(t.Context(), "lock:a", "token-a", 3*time.Second).Err())
 	w.awaitLock("lock:a")
 	w.awaitEnd("lock:a", 1)
 	w.mu.Lock()

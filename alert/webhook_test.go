@@ -285,6 +285,7 @@ func TestEndlessAnswersAreCut(t *testing.T) {
 	}
 	// The head of the answer has to come within the timeout, the body does not.
 	trickle := hook(t, Endpoint{Timeout: 2 * time.Second}, func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body) // only then is it seen that the client went
 		w.WriteHeader(500)
 		_ = http.NewResponseController(w).Flush()
 		<-r.Context().Done()

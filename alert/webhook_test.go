@@ -211,10 +211,11 @@ func TestTransportFaultsAreClassified(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := newHook(t, Endpoint{URL: locksteward.Secret(c.url), AllowPrivate: true, Timeout: 300 * time.Millisecond})
-			if c.want != ReasonTimeout {
-				w.timeout = 10 * time.Second
+			timeout := 30 * time.Second // also of the dial and of the TLS handshake: it must end none of the others
+			if c.want == ReasonTimeout {
+				timeout = 300 * time.Millisecond
 			}
+			w := newHook(t, Endpoint{URL: locksteward.Secret(c.url), AllowPrivate: true, Timeout: timeout})
 			err := w.send(t.Context(), newOutgoing("msg_1", []byte("{}")))
 			e, ok := errors.AsType[*DeliveryError](err)
 			if !ok || e.Reason != c.want || !e.Retryable {
@@ -282,7 +283,9 @@ func TestEndlessAnswersAreCut(t *testing.T) {
 	if sent.Load() > 64<<20 {
 		t.Errorf("took %d bytes", sent.Load())
 	}
-	trickle := hook(t, Endpoint{Timeout: 200 * time.Millisecond}, func(w http.ResponseWriter, r *http.Request) {
+	// The head of the answer has to come within the timeout, the body does not.
+	trickle := hook(t, Endpoint{Timeout: 2 * time.Second}, func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body) // only then is it seen that the client went
 		w.WriteHeader(500)
 		_ = http.NewResponseController(w).Flush()
 		<-r.Context().Done()

@@ -23,7 +23,7 @@ func TestUnderPrometheus(t *testing.T) {
 	api := testprom.Start(t, testprom.Options{Targets: []string{serve(t, exporter.Config{}, e, readyNow)}, RuleFiles: files})
 	get := func(path string, data any) bool { return api.Get(t.Context(), path, nil, data) == nil }
 
-	testredis.Eventually(t, 15*time.Second, func() bool {
+	testredis.Eventually(t, time.Minute, func() bool {
 		var active struct {
 			ActiveTargets []struct{ Health, LastError string }
 		}
@@ -44,7 +44,7 @@ func TestUnderPrometheus(t *testing.T) {
 		}
 		return alert{}, false
 	}
-	testredis.Eventually(t, 15*time.Second, func() bool {
+	testredis.Eventually(t, time.Minute, func() bool {
 		if !get("/api/v1/alerts", &alerts) {
 			return false
 		}

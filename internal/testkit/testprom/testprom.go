@@ -14,18 +14,21 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"sync"
 	"syscall"
 	"testing"
 	"time"
 )
+
+// startTimeout is how long Prometheus may take to listen.
+const startTimeout = time.Minute
 
 // Options are what Prometheus does.
 type Options struct {
@@ -76,10 +79,10 @@ func Start(t testing.TB, o Options) *Server {
 	if err := os.WriteFile(file, config, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	s := &Server{Addr: freeAddr(t), client: &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: 10 * time.Second}}
+	s := &Server{client: &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: 10 * time.Second}}
 	log := &syncBuffer{}
 	ctx, cancel := context.WithCancel(context.Background())
-	args := []string{"--config.file=" + file, "--storage.tsdb.path=" + filepath.Join(dir, "data"), "--web.listen-address=" + s.Addr}
+	args := []string{"--config.file=" + file, "--storage.tsdb.path=" + filepath.Join(dir, "data"), "--web.listen-address=127.0.0.1:0"}
 	if len(o.Features) > 0 {
 		args = append(args, "--enable-feature="+strings.Join(o.Features, ","))
 	}
@@ -91,16 +94,42 @@ func Start(t testing.TB, o Options) *Server {
 		cancel()
 		t.Fatal(err)
 	}
-	ended := make(chan error, 1)
-	go func() { ended <- cmd.Wait() }()
+	var waitErr error
+	ended := make(chan struct{})
+	go func() { defer close(ended); waitErr = cmd.Wait() }()
 	t.Cleanup(func() {
 		cancel()
-		err := <-ended
+		<-ended
 		if t.Failed() {
-			t.Logf("prometheus: %v\n%s", err, log)
+			t.Logf("prometheus: %v\n%s", waitErr, log)
 		}
 	})
+	s.Addr = listensAt(t, log, ended)
 	return s
+}
+
+// listening is how the log names the address: with port 0 nobody else can take it first.
+var listening = regexp.MustCompile(`msg="Listening on".* address=([0-9.:]+)\n`)
+
+// listensAt waits until Prometheus listens, and returns where.
+func listensAt(t testing.TB, log *syncBuffer, ended <-chan struct{}) string {
+	t.Helper()
+	late := time.NewTimer(startTimeout)
+	defer late.Stop()
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		if at := listening.FindStringSubmatch(log.String()); at != nil {
+			return at[1]
+		}
+		select {
+		case <-ended:
+			t.Fatal("prometheus ended at once")
+		case <-late.C:
+			t.Fatalf("prometheus does not listen within %s", startTimeout)
+		case <-tick.C:
+		}
+	}
 }
 
 // config is the file that Prometheus reads: JSON, which is YAML as well.
@@ -152,19 +181,6 @@ func (s *Server) Get(ctx context.Context, path string, params url.Values, data a
 		return fmt.Errorf("%s?%s: %s", path, params.Encode(), answer.Error)
 	}
 	return nil
-}
-
-// freeAddr returns a loopback address that nobody listens on now.
-func freeAddr(t testing.TB) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := l.Close(); err != nil {
-		t.Fatal(err)
-	}
-	return l.Addr().String()
 }
 
 // syncBuffer keeps what a process writes.

@@ -20,11 +20,14 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/locksteward/locksteward/internal/redisproc"
 )
 
 // Options are what Prometheus does.
@@ -154,17 +157,20 @@ func (s *Server) Get(ctx context.Context, path string, params url.Values, data a
 	return nil
 }
 
-// freeAddr returns a loopback address that nobody listens on now.
+// freeAddr returns a loopback address that nobody listens on now, nor takes before the end
+// of the test.
 func freeAddr(t testing.TB) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	port, release, err := redisproc.ReservePort()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := l.Close(); err != nil {
-		t.Fatal(err)
-	}
-	return l.Addr().String()
+	t.Cleanup(func() {
+		if err := release(); err != nil {
+			t.Error(err)
+		}
+	})
+	return net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
 }
 
 // syncBuffer keeps what a process writes.

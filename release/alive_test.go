@@ -22,7 +22,7 @@ func TestHolderThatIsAliveButStuck(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer client.Close()
-	h, err := client.Acquire(t.Context(), key, lock.Lease{TTL: 300 * time.Millisecond})
+	h, err := client.Acquire(t.Context(), key, lock.Lease{TTL: 30 * time.Second, RenewFraction: 0.01})
 	if err != nil {
 		t.Fatal(err)
 	}

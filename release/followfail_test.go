@@ -162,7 +162,7 @@ func TestFailoverDuringWhatFollowsARelease(t *testing.T) {
 func TestSlotMovesDuringWhatFollowsARelease(t *testing.T) {
 	t.Parallel()
 	c := testredis.StartCluster(t, testredis.WithACL(releaserLine(), "scanner on >"+scannerPassword+" ~* &* +@all"))
-	e := newEnvOn(t, c.URL(), c.Client(t), options{username: "releaser", cfg: release.Config{ExecuteTimeout: time.Second}})
+	e := newEnvOn(t, c.URL(), c.Client(t), options{username: "releaser", cfg: release.Config{ExecuteTimeout: 5 * time.Second}})
 	do := acts{e, t}
 	key := func(name string) string {
 		k := "lock:order:{slot}" + name

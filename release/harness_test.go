@@ -252,7 +252,7 @@ func openConn(t testing.TB, cfg connect.Config) *connect.Conn {
 func newExecutor(t testing.TB, url, user string, digest locksteward.DigestKey) *releaser.Releaser {
 	t.Helper()
 	exec, err := releaser.New(releaser.Config{
-		Connect: connect.Config{URL: url, Username: user, Password: releaserPassword, ReadTimeout: 500 * time.Millisecond},
+		Connect: connect.Config{URL: url, Username: user, Password: releaserPassword, ReadTimeout: 5 * time.Second},
 		Digest:  digest,
 	})
 	if err != nil {

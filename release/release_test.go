@@ -195,9 +195,9 @@ func TestLockChangedSinceTheRequest(t *testing.T) {
 func TestExpiredBeforeTheRelease(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
-	e.do(t, "set", "lock:order:4", uuid, "px", 300)
+	e.do(t, "set", "lock:order:4", uuid, "px", 3000)
 	r := e.request(t, ana, "lock:order:4")
-	testredis.Eventually(t, 5*time.Second, func() bool { return !e.exists(t, "lock:order:4") }, "the lock expires")
+	testredis.Eventually(t, 30*time.Second, func() bool { return !e.exists(t, "lock:order:4") }, "the lock expires")
 	r = e.approve(t, ben, r)
 	e.want(t, r, locksteward.RequestAlreadyGone)
 	if got := e.trail(t, r.ID); got[len(got)-1] != "agent release.execute already_gone" {

@@ -66,7 +66,7 @@ func TestReplicaReleasesNothing(t *testing.T) {
 	replica := testredis.StartReplica(t, master)
 	const key = "lock:order:1"
 	e := newEnvOn(t, master.URL(), master.Client(t), options{
-		username: "releaser", url: replica.URL(), cfg: release.Config{ExecuteTimeout: time.Second},
+		username: "releaser", url: replica.URL(), cfg: release.Config{ExecuteTimeout: 5 * time.Second},
 	})
 	e.do(t, "set", key, uuid, "px", minute)
 	there := replica.Client(t)
@@ -80,7 +80,7 @@ func TestReplicaReleasesNothing(t *testing.T) {
 	if err := there.Do(t.Context(), "replicaof", "no", "one").Err(); err != nil {
 		t.Fatal(err)
 	}
-	testredis.Eventually(t, 10*time.Second, func() bool { return e.service.Recover(t.Context()) == nil }, "what was left open is settled")
+	testredis.Eventually(t, 30*time.Second, func() bool { return e.service.Recover(t.Context()) == nil }, "what was left open is settled")
 	r, err := e.service.Get(t.Context(), r.ID)
 	if err != nil {
 		t.Fatal(err)

@@ -39,6 +39,17 @@ func reservePort() (*reservation, error) {
 	return nil, errNoPort
 }
 
+// ReservePort takes a port of the loopback for another server of a test: until release no
+// Proc of this machine takes it, and no outgoing connection, not even while that server is
+// down.
+func ReservePort() (port int, release func() error, err error) {
+	r, err := reservePort()
+	if err != nil {
+		return 0, nil, err
+	}
+	return r.port, r.release, nil
+}
+
 var errNoPort = errors.New("reserve port: no free port in 200 draws")
 
 // busDistance is how far above its port a node of a Cluster listens for the

@@ -29,20 +29,15 @@ type run struct {
 	err     error         // its exit status; read after done
 }
 
-// listening is how the log names the address: with port 0 nobody else knows it.
-var listening = regexp.MustCompile(`msg="?Listening on"? address=([0-9.:]+)`)
+// listening is how the log names the address once the process has it.
+var listening = regexp.MustCompile(`msg="?Listening on"? address=[0-9.:]+`)
 
-// start runs the process and waits until it is ready. The first start takes a port
-// that nobody has, each later one the same.
+// start runs the process at its address and waits until it is ready.
 func (s *Server) start() {
 	s.t.Helper()
-	listen := s.addr
-	if listen == "" {
-		listen = "127.0.0.1:0"
-	}
 	args := []string{
 		"--config.file=" + filepath.Join(s.dir, "alertmanager.yml"), "--storage.path=" + filepath.Join(s.dir, "data"),
-		"--web.listen-address=" + listen, "--cluster.listen-address=",
+		"--web.listen-address=" + s.addr, "--cluster.listen-address=",
 	}
 	if s.opts.WebConfig != "" {
 		args = append(args, "--web.config.file="+filepath.Join(s.dir, "web.yml"))
@@ -67,11 +62,8 @@ func (s *Server) await(r *run) error {
 	tick := time.NewTicker(pollEvery)
 	defer tick.Stop()
 	for {
-		if at := listening.FindSubmatch(r.log.bytes()); at != nil {
-			s.addr = string(at[1])
-			if s.ready() {
-				return nil
-			}
+		if listening.Match(r.log.bytes()) && s.ready() {
+			return nil
 		}
 		select {
 		case <-r.done:

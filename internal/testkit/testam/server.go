@@ -6,15 +6,19 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/locksteward/locksteward/internal/redisproc"
 )
 
 // errNotInstalled says that the machine has no Alertmanager.
@@ -41,7 +45,7 @@ type Server struct {
 	opts   Options
 	binary string
 	dir    string
-	addr   string // known from the first start on
+	addr   string
 	run    *run
 	client *http.Client
 }
@@ -67,6 +71,16 @@ func Start(t testing.TB, opts Options) *Server {
 	if opts.WebConfig != "" {
 		s.write("web.yml", opts.WebConfig)
 	}
+	port, release, err := redisproc.ReservePort()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := release(); err != nil {
+			t.Error(err)
+		}
+	})
+	s.addr = net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
 	t.Cleanup(s.end)
 	s.start()
 	return s

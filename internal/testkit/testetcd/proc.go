@@ -11,8 +11,12 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"strconv"
 	"strings"
+	"testing"
 	"time"
+
+	"github.com/locksteward/locksteward/internal/redisproc"
 )
 
 const (
@@ -45,14 +49,18 @@ func peerURL(name string) string { return "unix://" + name + ".peer:1" }
 
 func (p *proc) logPath() string { return filepath.Join(p.dir, p.name+".log") }
 
-// freeAddr is an address that nobody listens at now.
-func freeAddr() (string, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+// freeAddr is an address that nobody listens at now, nor takes before the end of the test.
+func freeAddr(t testing.TB) (string, error) {
+	port, release, err := redisproc.ReservePort()
 	if err != nil {
-		return "", fmt.Errorf("find a free port: %w", err)
+		return "", err
 	}
-	addr := l.Addr().String()
-	return addr, l.Close()
+	t.Cleanup(func() {
+		if err := release(); err != nil {
+			t.Error(err)
+		}
+	})
+	return net.JoinHostPort("127.0.0.1", strconv.Itoa(port)), nil
 }
 
 // spawn starts the process. The goroutine that starts it keeps its thread until the

@@ -86,7 +86,7 @@ func (s *Server) start(o Options) error {
 	s.members = nil
 	for i := range max(o.Members, 1) {
 		p := &proc{dir: dir, name: "m" + strconv.Itoa(i+1), args: o.Args}
-		if p.addr, err = freeAddr(); err != nil {
+		if p.addr, err = freeAddr(s.t); err != nil {
 			return err
 		}
 		peers = append(peers, p.name+"="+peerURL(p.name))

@@ -30,8 +30,12 @@ func TestProxyHasLittleBandwidth(t *testing.T) {
 		t.Errorf("1 kB at 2 kB/s took %s", took)
 	}
 	proxy.Heal()
+	// At 2 kB/s this would take ten seconds.
+	if err := srv.Client(t).Set(t.Context(), "k", strings.Repeat("x", 20_000), 0).Err(); err != nil {
+		t.Fatal(err)
+	}
 	began = time.Now()
-	if v, err := c.Get(t.Context(), "k").Result(); err != nil || len(v) != 1000 || time.Since(began) > 400*time.Millisecond {
+	if v, err := c.Get(t.Context(), "k").Result(); err != nil || len(v) != 20_000 || time.Since(began) > 4*time.Second {
 		t.Errorf("healed: %d bytes, %v, after %s", len(v), err, time.Since(began))
 	}
 }

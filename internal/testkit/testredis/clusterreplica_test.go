@@ -35,9 +35,8 @@ func TestClusterReplicaTakesOver(t *testing.T) {
 		v, err := client.Get(t.Context(), "k").Result()
 		return err == nil && v == "v"
 	}, "the replica serves its master's slots")
-	if got := c.NodeOf("k"); got != replica {
-		t.Errorf("%s serves the key, want %s", got.Addr(), replica.Addr())
-	}
+	// The client asked any node; NodeOf asks the first that runs, which may learn it later.
+	testredis.Eventually(t, 20*time.Second, func() bool { return c.NodeOf("k") == replica }, "another node serves the key")
 }
 
 // Requests that are dropped never reach the server; a connection that lost one
@@ -47,7 +46,7 @@ func TestProxyDropsRequests(t *testing.T) {
 	s := testredis.Start(t)
 	p := testredis.NewProxy(t, s.Addr())
 	o := s.Options()
-	o.Addr, o.MaxRetries, o.ReadTimeout = p.Addr(), -1, 200*time.Millisecond
+	o.Addr, o.MaxRetries, o.ReadTimeout = p.Addr(), -1, 2*time.Second
 	client := redis.NewClient(o)
 	defer client.Close()
 	mustSet(t, client, "k", "v")

@@ -119,7 +119,7 @@ func TestProxyDropsReplies(t *testing.T) {
 	t.Parallel()
 	s := testredis.Start(t)
 	p := testredis.NewProxy(t, s.Addr())
-	client := through(t, s, p, 200*time.Millisecond)
+	client := through(t, s, p, 2*time.Second)
 	mustSet(t, client, "k", "0")
 	p.DropReplies(true)
 	if err := client.Incr(t.Context(), "k").Err(); !isTimeout(err) {
@@ -162,7 +162,7 @@ func TestProxyFreezes(t *testing.T) {
 	t.Parallel()
 	s := testredis.Start(t)
 	p := testredis.NewProxy(t, s.Addr())
-	client := through(t, s, p, 200*time.Millisecond)
+	client := through(t, s, p, 2*time.Second)
 	patient := through(t, s, p, 20*time.Second)
 	mustSet(t, client, "k", "0")
 	mustSet(t, patient, "k", "0")

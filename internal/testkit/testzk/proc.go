@@ -13,6 +13,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/locksteward/locksteward/internal/redisproc"
 )
 
 const (
@@ -55,8 +57,9 @@ type proc struct {
 	dir, jar    string
 	mode        Mode
 	port, admin int
-	secure      int    // the port for TLS; 0 for none
-	keys, roots string // PEM files: its certificate with the key, and the authorities of clients
+	secure      int            // the port for TLS; 0 for none
+	keys, roots string         // PEM files: its certificate with the key, and the authorities of clients
+	release     []func() error // of its ports
 
 	mu  sync.Mutex
 	run *run
@@ -95,16 +98,16 @@ func (p *proc) start(ctx context.Context) (err error) {
 	return nil
 }
 
-// freePorts returns ports that are free at this moment.
-func freePorts(n int) ([]int, error) {
+// freePorts returns ports that are free, and that nobody takes before the server is closed.
+func (p *proc) freePorts(n int) ([]int, error) {
 	var out []int
 	for range n {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
+		port, release, err := redisproc.ReservePort()
 		if err != nil {
-			return nil, fmt.Errorf("find a free port: %w", err)
+			return nil, err
 		}
-		defer l.Close()
-		out = append(out, l.Addr().(*net.TCPAddr).Port)
+		p.release = append(p.release, release)
+		out = append(out, port)
 	}
 	return out, nil
 }
@@ -112,7 +115,7 @@ func freePorts(n int) ([]int, error) {
 // configure gives the server ports and a configuration. One of an ensemble that is [Lonely] has
 // members that do not exist.
 func (p *proc) configure() error {
-	ports, err := freePorts(9)
+	ports, err := p.freePorts(9)
 	if err != nil {
 		return err
 	}
@@ -173,7 +176,8 @@ maxClientCnxns=0
 // newEnsemble starts three servers that elect a leader. On an error nothing is left.
 func newEnsemble(ctx context.Context, jar string) ([]*proc, error) {
 	const size = 3
-	ports, err := freePorts(3 * size)
+	var all proc // of which the first has the ports
+	ports, err := all.freePorts(3 * size)
 	if err != nil {
 		return nil, err
 	}
@@ -186,6 +190,9 @@ func newEnsemble(ctx context.Context, jar string) ([]*proc, error) {
 			return nil, fmt.Errorf("make directory: %w", err)
 		}
 		p := &proc{dir: dir, jar: jar, mode: Member, port: ports[i]}
+		if i == 0 {
+			p.release = all.release
+		}
 		procs[i] = p
 		if errs[i] = p.write(i+1, members(ports[size:])); errs[i] == nil {
 			starting.Go(func() { errs[i] = p.launch(context.WithoutCancel(ctx)) })
@@ -344,7 +351,12 @@ func (r *run) kill() error {
 
 // close ends the server and removes its directory.
 func (p *proc) close() error {
-	if err := errors.Join(p.kill(), os.RemoveAll(p.dir)); err != nil {
+	errs := []error{p.kill(), os.RemoveAll(p.dir)}
+	for _, release := range p.release {
+		errs = append(errs, release())
+	}
+	p.release = nil
+	if err := errors.Join(errs...); err != nil {
 		return fmt.Errorf("end ZooKeeper: %w", err)
 	}
 	return nil

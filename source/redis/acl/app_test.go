@@ -45,14 +45,12 @@ func client(t *testing.T, rdb redis.UniversalClient, o lock.Options) *lock.Clien
 	return c
 }
 
-// held acquires in the background.
-func held(c *lock.Client, key string, l lock.Lease) <-chan *lock.Handle {
-	got := make(chan *lock.Handle, 1)
+// hold acquires in the background, and sends the handle to got.
+func hold(got chan<- *lock.Handle, c *lock.Client, key string, l lock.Lease) {
 	go func() {
 		h, _ := c.Acquire(context.Background(), key, l)
 		got <- h
 	}()
-	return got
 }
 
 func await(t *testing.T, got <-chan *lock.Handle) *lock.Handle {
@@ -104,14 +102,14 @@ func TestApplicationCanUseTheLibraryAndNothingElse(t *testing.T) {
 		testredis.Eventually(t, 10*time.Second, func() bool {
 			return len(admin.Keys(ctx, prefix+"instance:*").Val()) >= 2
 		}, "no heartbeat")
-		if n := len(admin.PubSubChannels(ctx, prefix+"instance:*").Val()); n < 2 {
-			t.Errorf("%s: %d processes listen to their channels", user, n)
-		}
+		testredis.Eventually(t, 10*time.Second, func() bool {
+			return len(admin.PubSubChannels(ctx, prefix+"instance:*").Val()) >= 2
+		}, user+": fewer than two processes listen to their channels")
 		for _, stop := range stops {
 			stop()
 		}
-		close(events)
-		for e := range events {
+		for range len(events) { // it stays open: an event on its way may still come
+			e := <-events
 			if e.Kind == lock.EventPushFailed || e.Err != nil && strings.Contains(e.Err.Error(), "NOPERM") {
 				t.Errorf("%s: %+v", user, e)
 			}
@@ -171,20 +169,22 @@ func exercise(t *testing.T, admin redis.UniversalClient, prefix, key string, a, 
 	if _, err := b.TryAcquire(ctx, key, lease); err == nil {
 		t.Fatalf("%s: two hold it", key)
 	}
-	waiter := held(b, key, lease)
+	got := make(chan *lock.Handle, 2)
+	hold(got, b, key, lease)
 	awaitWaiters(t, admin, prefix, key, 1)
 	must(t, h.Release(ctx))
-	h = await(t, waiter)
+	h = await(t, got)
 
-	// Handed over in turn, from one to the other and back.
-	first := held(a, key, lease)
+	// Handed over in turn, from one to the other and back. Who comes first is not asked:
+	// one that is late for its turn is passed over.
+	hold(got, a, key, lease)
 	awaitWaiters(t, admin, prefix, key, 1)
-	second := held(b, key, lease)
+	hold(got, b, key, lease)
 	awaitWaiters(t, admin, prefix, key, 2)
 	must(t, h.Release(ctx))
-	h = await(t, first)
+	h = await(t, got)
 	must(t, h.Release(ctx))
-	h = await(t, second)
+	h = await(t, got)
 	must(t, h.Extend(ctx, 0))
 
 	// One gives up its place.

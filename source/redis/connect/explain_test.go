@@ -58,7 +58,7 @@ func TestExplain(t *testing.T) {
 		},
 		"tls to plain": {
 			cfg: func(s *testredis.Server) connect.Config {
-				return connect.Config{URL: strings.Replace(s.URL(), "redis:", "rediss:", 1), DialTimeout: 200 * time.Millisecond}
+				return connect.Config{URL: strings.Replace(s.URL(), "redis:", "rediss:", 1), DialTimeout: 2 * time.Second}
 			},
 			want: "redis:// instead of rediss://",
 		},

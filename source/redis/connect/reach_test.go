@@ -96,7 +96,7 @@ func TestReachACluster(t *testing.T) {
 		if took := time.Since(began); took > patience {
 			t.Errorf("it waited %s for a node that does not answer", took)
 		}
-		if err := ping(t, time.Second, conn); err != nil {
+		if err := ping(t, 5*time.Second, conn); err != nil {
 			t.Errorf("ping: %v", err)
 		}
 	}

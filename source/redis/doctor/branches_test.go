@@ -87,9 +87,9 @@ func TestLatencyOfTheServer(t *testing.T) {
 	t.Parallel()
 	srv := testredis.Start(t)
 	proxy := testredis.NewProxy(t, srv.Addr())
-	proxy.Delay(40 * time.Millisecond)
+	proxy.Delay(100 * time.Millisecond)
 	r := look(t, connect.Config{URL: "redis://" + proxy.Addr()})
-	expect(t, r, "latency", doctor.Warn, "PING p50 4", "a locker's TTL")
+	expect(t, r, "latency", doctor.Warn, "PING p50 1", "a locker's TTL")
 	if r.Forecast == nil {
 		t.Errorf("no forecast: %+v", r.Checks)
 	}

@@ -15,19 +15,19 @@ const (
 // golangScripts are the locks of Go's libraries. What cannot be had as a module
 // (go-redislock, Dapr) runs here by the commands of its own scripts.
 var golangScripts = []script{
-	set("redsync", "redsync:lock:42", redsyncToken, redsyncToken2, 8000),
-	set("bsm-redislock", "redislock:order", bsmValue, bsmValue2, 5000),
-	set("bsm-redislock", "lock:with metadata", bsmValue+"web-1:4711", bsmValue+"web-1:4712", 5000),
-	set("rueidislock", "rueidislock:0:orders", rawToken, rawToken2, 5000),
-	set("valkeylock", "valkeylock:12:orders", rawToken, rawToken2, 5000),
+	set("redsync", "redsync:lock:42", redsyncToken, redsyncToken2, 30000),
+	set("bsm-redislock", "redislock:order", bsmValue, bsmValue2, 30000),
+	set("bsm-redislock", "lock:with metadata", bsmValue+"web-1:4711", bsmValue+"web-1:4712", 30000),
+	set("rueidislock", "rueidislock:0:orders", rawToken, rawToken2, 30000),
+	set("valkeylock", "valkeylock:12:orders", rawToken, rawToken2, 30000),
 	{
 		format: "go-redislock-reentrant", key: "{order}",
 		take: []command{
-			{"SET", "{order}", goToken, "NX", "PX", 5000},
-			{"SET", "{order}:count:" + goToken, 2, "PX", 5000},
+			{"SET", "{order}", goToken, "NX", "PX", 30000},
+			{"SET", "{order}:count:" + goToken, 2, "PX", 30000},
 			// A waiter's counter would be another one, and so is a key of that name.
-			{"SET", "{order}:count:" + goToken2, 1, "PX", 5000},
-			{"SET", "{order}:queue", "no queue", "PX", 5000},
+			{"SET", "{order}:count:" + goToken2, 1, "PX", 30000},
+			{"SET", "{order}:queue", "no queue", "PX", 30000},
 		},
 		another: []command{{"SET", "{order}", goToken2, "KEEPTTL"}},
 		left:    []string{"{order}:count:" + goToken2, "{order}:queue"},
@@ -36,8 +36,8 @@ var golangScripts = []script{
 		format: "go-redislock-fair", key: "{ticket}",
 		take: []command{
 			{"ZADD", "{ticket}:queue", 1794970000000, "req-1", 1794970000001, "req-2"},
-			{"PEXPIRE", "{ticket}:queue", 5000},
-			{"SET", "{ticket}", "req-1", "NX", "PX", 5000},
+			{"PEXPIRE", "{ticket}:queue", 30000},
+			{"SET", "{ticket}", "req-1", "NX", "PX", 30000},
 		},
 		another: []command{{"SET", "{ticket}", "req-2", "KEEPTTL"}},
 		left:    []string{"{ticket}:queue"},
@@ -46,13 +46,13 @@ var golangScripts = []script{
 		format: "go-redislock-rw", key: "stock-lock", // written and read by one
 		take: []command{
 			{"HSET", "stock-lock", "mode", "write", "writer", goToken, "wcount", 2, "rcount", 1, "r:" + goToken, 1},
-			{"PEXPIRE", "stock-lock", 5000},
+			{"PEXPIRE", "stock-lock", 30000},
 		},
 		another: []command{{"HINCRBY", "stock-lock", "wcount", 1}},
 	},
 	{
 		format: "go-redislock-rw", key: "stock-lock:read",
-		take:    []command{{"HSET", "stock-lock:read", "mode", "read", "rcount", 1, "r:" + goToken, 1}, {"PEXPIRE", "stock-lock:read", 5000}},
+		take:    []command{{"HSET", "stock-lock:read", "mode", "read", "rcount", 1, "r:" + goToken, 1}, {"PEXPIRE", "stock-lock:read", 30000}},
 		another: []command{{"HSET", "stock-lock:read", "r:" + goToken2, 1}, {"HDEL", "stock-lock:read", "r:" + goToken}},
 	},
 	{

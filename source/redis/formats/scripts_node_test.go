@@ -11,17 +11,17 @@ const (
 // nodeScripts are the locks of Node's libraries.
 var nodeScripts = []script{
 	set("node-redlock", "locks:redlock:7", redlockToken, redlockToken2, 1000),
-	set("redis-semaphore-mutex", "mutex:order", uuidToken, uuidToken2, 10000),
+	set("redis-semaphore-mutex", "mutex:order", uuidToken, uuidToken2, 30000),
 	{
 		format: "redis-semaphore-semaphore", key: "semaphore:printer",
-		take:    []command{{"ZADD", "semaphore:printer", 1794970000123, uuidToken}, {"PEXPIRE", "semaphore:printer", 10000}},
+		take:    []command{{"ZADD", "semaphore:printer", 1794970000123, uuidToken}, {"PEXPIRE", "semaphore:printer", 30000}},
 		another: []command{{"ZADD", "semaphore:printer", 1794970000124, uuidToken}},
 	},
 	{
 		format: "redis-semaphore-semaphore", key: "semaphore:pool", // two permits of one holder
 		take: []command{
 			{"ZADD", "semaphore:pool", 1794970000123, uuidToken + "-web_0", 1794970000123, uuidToken + "-web_1"},
-			{"PEXPIRE", "semaphore:pool", 10000},
+			{"PEXPIRE", "semaphore:pool", 30000},
 		},
 		another: []command{{"ZADD", "semaphore:pool", 1794970000124, uuidToken + "-web_1"}},
 	},
@@ -45,13 +45,13 @@ var nodeScripts = []script{
 	{
 		format: "bullmq-dedup", key: dedupKey + ":ttl", // its job is over
 		take: []command{
-			{"SET", dedupKey + ":ttl", "17", "NX", "PX", 5000},
+			{"SET", dedupKey + ":ttl", "17", "NX", "PX", 30000},
 			{"HSET", "bull:mail:17", "name", "send", "finishedOn", 1794970000000},
 		},
 		another: []command{{"SET", dedupKey + ":ttl", "18", "KEEPTTL"}},
 		left:    []string{"bull:mail:17"},
 	},
-	set("ioredis-lock", "ioredis-lock:order", timedUUID, timedUUID2, 10000),
-	set("node-redis-lock", "node-redis-lock:order", uuidToken2, "0f8fad5b-d9cb-469f-a165-70867728950f", 10000),
-	set("errorception-redis-lock", "lock.order", "1794970000123", "1794970000124", 5000),
+	set("ioredis-lock", "ioredis-lock:order", timedUUID, timedUUID2, 30000),
+	set("node-redis-lock", "node-redis-lock:order", uuidToken2, "0f8fad5b-d9cb-469f-a165-70867728950f", 30000),
+	set("errorception-redis-lock", "lock.order", "1794970000123", "1794970000124", 30000),
 }

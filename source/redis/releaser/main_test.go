@@ -31,7 +31,7 @@ func releaserLine() string {
 func newReleaser(t testing.TB, url string, digest locksteward.DigestKey) *releaser.Releaser {
 	t.Helper()
 	r, err := releaser.New(releaser.Config{
-		Connect: connect.Config{URL: url, Username: "releaser", Password: releaserPassword, ReadTimeout: 500 * time.Millisecond},
+		Connect: connect.Config{URL: url, Username: "releaser", Password: releaserPassword, ReadTimeout: 10 * time.Second},
 		Digest:  digest,
 	})
 	if err != nil {

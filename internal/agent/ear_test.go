@@ -107,10 +107,11 @@ func (e *ear) awaitOf(kind string) received {
 // receivers is the configuration of webhooks by name.
 func receivers(pairs ...string) string {
 	var text strings.Builder
-	// Each finding by itself and at once.
-	text.WriteString("\nalert:\n  drain_timeout: 500ms\n  first_sweep: fire\n  grouping: {by: [fingerprint], wait: 0s, interval: 0s}\n  receivers:\n")
+	// Each finding by itself and at once. An answer that is late must not bring a message again: an attempt, and the time
+	// for its answer when the agent ends, take as long as a slow machine needs.
+	text.WriteString("\nalert:\n  drain_timeout: 5s\n  first_sweep: fire\n  grouping: {by: [fingerprint], wait: 0s, interval: 0s}\n  receivers:\n")
 	for i := 0; i < len(pairs); i += 2 {
-		text.WriteString("    - {name: " + pairs[i] + ", kind: webhook, url: '" + pairs[i+1] + "', allow_private: true, timeout: 1s}\n")
+		text.WriteString("    - {name: " + pairs[i] + ", kind: webhook, url: '" + pairs[i+1] + "', allow_private: true, timeout: 5s}\n")
 	}
 	return text.String()
 }

@@ -47,7 +47,10 @@ func TestFlushIsReportedOnce(t *testing.T) {
 			// what a flush takes meanwhile is reported lock by lock.
 			was := lastSweep(b)
 			testredis.Eventually(t, within, func() bool { return lastSweep(b) != was }, "no second sweep")
-			b.awaitMetric(`locksteward_watch_mode{mode="tracking",target="main"} 1`)
+			testredis.Eventually(t, within, func() bool { // the metric may be a second old
+				list := b.agent.Backend().Targets()
+				return len(list) == 1 && list[0].Watch != nil && list[0].Watch.Mode == "tracking"
+			}, "the watch is not set up again")
 			if err := rdb.Do(t.Context(), command...).Err(); err != nil {
 				t.Fatal(err)
 			}

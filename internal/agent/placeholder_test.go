@@ -57,5 +57,7 @@ classes:
 	check()
 	b.stop()
 	b.start()
+	// Findings of the last run are shown before it is known which placeholders there are.
+	testredis.Eventually(t, within, func() bool { return isReady(b.readiness()) }, "not ready after the restart")
 	check()
 }

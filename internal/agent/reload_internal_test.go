@@ -126,6 +126,15 @@ alert: {receivers: [{name: second, kind: webhook, `+hook("second")+`}]}`)
 	if err != nil {
 		t.Fatal(err)
 	}
+	// Verdicts change with the first sweep.
+	testredis.Eventually(t, 20*time.Second, func() bool {
+		for _, w := range a.targets.Now().Watched {
+			if swept, ok := w.LastSweep(); !ok || !swept.Complete {
+				return false
+			}
+		}
+		return true
+	}, "the targets are not swept")
 	was := look()
 	refused := errors.New("refused")
 	running := a.running.Load()

@@ -3,13 +3,13 @@ package agent_test
 import (
 	"fmt"
 	"net"
-	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
 
+	"github.com/locksteward/locksteward/internal/testkit/testcert"
 	"github.com/locksteward/locksteward/internal/testkit/testdns"
 	"github.com/locksteward/locksteward/internal/testkit/testpg"
 	"github.com/locksteward/locksteward/internal/testkit/testredis"
@@ -133,7 +133,5 @@ func TestReplicasFollowAFile(t *testing.T) {
 
 func put(t *testing.T, file, text string) {
 	t.Helper()
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testcert.Put(t, file, []byte(text)) // in one step: who follows the file must not read half of it
 }

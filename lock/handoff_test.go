@@ -61,8 +61,8 @@ func TestGrantThatNobodyTakesUp(t *testing.T) {
 	h := mustAcquire(t, b.client, "k", lease())
 	words := promise(t, b.rdb, "k", "HEAD")
 	// The waiter's record says how long its turn is: longer than this test takes to look at it.
-	const turn = time.Second
-	text := strings.Replace(b.rdb.HGet(t.Context(), waiterKey("k"), "HEAD").Val(), " 150 ", " 1000 ", 1)
+	const turn = 500 * time.Millisecond
+	text := strings.Replace(b.rdb.HGet(t.Context(), waiterKey("k"), "HEAD").Val(), " 150 ", " 500 ", 1)
 	if err := b.rdb.HSet(t.Context(), waiterKey("k"), "HEAD", text).Err(); err != nil {
 		t.Fatal(err)
 	}

@@ -97,20 +97,20 @@ func TestTwoCommandsPerPair(t *testing.T) {
 	}, "heartbeat and subscription")
 	calls := func() int64 { return evals(t, srv.Client(t)) }
 	// A heartbeat (every 5 s) and pings of the subscriber (every 1 s) may fall
-	// into a measurement; of several the smallest has none.
+	// into a measurement; of several short ones the smallest has none.
 	best := 1 << 30
-	for range 5 {
+	for range 20 {
 		before, replies := calls(), proxy.Replies()
-		for range 20 {
+		for range 5 {
 			pair()
 		}
-		if n := calls() - before; n < 40 {
-			t.Fatalf("%d scripts for 20 pairs: not what is to be measured", n)
+		if n := calls() - before; n < 10 {
+			t.Fatalf("%d scripts for 5 pairs: not what is to be measured", n)
 		}
 		best = min(best, proxy.Replies()-replies)
 	}
-	if best != 40 {
-		t.Errorf("20 pairs took %d commands, want 40", best)
+	if best != 10 {
+		t.Errorf("5 pairs took %d commands, want 10", best)
 	}
 }
 
@@ -332,15 +332,16 @@ func TestCancelWhileWaitingLeavesNothing(t *testing.T) {
 	if n := exists(t, b.rdb, "k", metaKey("k")); n != 0 {
 		t.Errorf("%d keys left", n)
 	}
-	_, err := other.Acquire(t.Context(), "k", lock.Lease{TTL: time.Second})
-	if err != nil {
-		t.Fatal(err)
-	}
-	began := time.Now()
-	_, err = b.client.Acquire(t.Context(), "k", lock.Lease{TTL: time.Second, Wait: 50 * time.Millisecond})
-	if !errors.Is(err, lock.ErrHeld) || time.Since(began) > 5*time.Second {
-		t.Errorf("Lease.Wait: %v after %s", err, time.Since(began))
-	}
+	mustAcquire(t, other, "k", lease())
+	// It is not known who has the lock where an answer comes too late.
+	testredis.Eventually(t, 10*time.Second, func() bool {
+		began := time.Now()
+		_, err := b.client.Acquire(t.Context(), "k", lock.Lease{TTL: time.Second, Wait: 50 * time.Millisecond})
+		if !errors.Is(err, lock.ErrHeld) && !errors.Is(err, lock.ErrUnknown) || time.Since(began) > 5*time.Second {
+			t.Fatalf("Lease.Wait: %v after %s", err, time.Since(began))
+		}
+		return errors.Is(err, lock.ErrHeld)
+	}, "Lease.Wait ends the waiting")
 	canceled, stop := context.WithCancel(t.Context())
 	stop()
 	if _, err := b.client.Acquire(canceled, "free", lease()); !errors.Is(err, context.Canceled) {
@@ -386,9 +387,10 @@ func TestHeldUntilIsNotLate(t *testing.T) {
 	holder.NoRenew = true
 	mustAcquire(t, b.client, "k", holder)
 	end := time.UnixMilli(testredis.ExpireAt(t, b.rdb, "k"))
-	waiter := lease()
-	waiter.Wait = 3 * time.Second
-	_, err := b.client.Acquire(t.Context(), "k", waiter)
+	// Cancelled, it has longer to leave the queue than at the end of Lease.Wait.
+	ctx, cancel := context.WithCancel(t.Context())
+	defer time.AfterFunc(3*time.Second, cancel).Stop()
+	_, err := b.client.Acquire(ctx, "k", lease())
 	held, ok := errors.AsType[*lock.HeldError](err)
 	if !ok {
 		t.Fatal(err)

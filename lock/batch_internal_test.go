@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -63,17 +64,26 @@ func TestRenewalsGoTogether(t *testing.T) {
 	sent := &pipes{}
 	c.server.Client().AddHook(sent)
 	holds := make([]*Handle, n)
-	for i := range holds {
-		if holds[i], err = c.Acquire(t.Context(), fmt.Sprintf("k%d", i), Lease{TTL: ttl, RenewFraction: 1.0 / 30}); err != nil {
-			t.Fatal(err)
-		}
+	var all sync.WaitGroup
+	for i := range holds { // at once: on a slow machine they would not be due together one after the other
+		all.Go(func() {
+			h, err := c.Acquire(t.Context(), fmt.Sprintf("k%d", i), Lease{TTL: ttl, RenewFraction: 1.0 / 30})
+			if err != nil {
+				t.Error(err)
+			}
+			holds[i] = h
+		})
 	}
-	alone := sent.alone.Load()
+	all.Wait()
+	if t.Failed() {
+		t.FailNow()
+	}
+	alone, before, acquires := sent.alone.Load(), sent.batches.Load(), sent.together.Load()
 	testredis.Eventually(t, 20*time.Second, func() bool { return renewed.Load() >= 3*n }, "renewals")
 	if more := sent.alone.Load() - alone; more > n/4 {
 		t.Errorf("%d renewals went alone", more)
 	}
-	if batches, together := sent.batches.Load(), sent.together.Load(); together < 3*batches {
+	if batches, together := sent.batches.Load()-before, sent.together.Load()-acquires; together < 3*batches {
 		t.Errorf("%d renewals in %d batches", together, batches)
 	}
 	rdb.ScriptFlush(t.Context())

@@ -126,7 +126,8 @@ func line(t *testing.T, lines <-chan string, within time.Duration) string {
 func TestStoppedHolderKnowsAtItsFirstLook(t *testing.T) {
 	t.Parallel()
 	b := setup(t, lock.Options{})
-	cmd, lines := startChild(t, b.srv.URL(), "job", 500*time.Millisecond)
+	const ttl = 2 * time.Second
+	cmd, lines := startChild(t, b.srv.URL(), "job", ttl)
 	first := line(t, lines, 20*time.Second)
 	if !strings.HasPrefix(first, "held ") {
 		t.Fatalf("child: %s", first)
@@ -140,7 +141,7 @@ func TestStoppedHolderKnowsAtItsFirstLook(t *testing.T) {
 	}
 	// The child judges by how long it stood: longer than its TTL from here on.
 	began := time.Now()
-	testredis.Eventually(t, 5*time.Second, func() bool { return time.Since(began) > 600*time.Millisecond }, "clock")
+	testredis.Eventually(t, 10*time.Second, func() bool { return time.Since(began) > ttl+100*time.Millisecond }, "clock")
 	if err := cmd.Process.Signal(syscall.SIGCONT); err != nil {
 		t.Fatal(err)
 	}

@@ -98,7 +98,7 @@ type LostError struct {
 	Key    string
 	ID     string // acquisition id
 	Reason Reason
-	Err    error // the last error of a renewal, if that is why
+	Err    error // the last error of a renewal, if that is why; with the refusal before it if its answer did not come
 }
 
 // Error names the lock and how it was lost.

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -391,6 +392,11 @@ func giveUpAtTheGrant(t *testing.T) bool {
 // Only the word of the last mark is believed, and only while enough is certain.
 func TestGrantedMindsMarkAndTime(t *testing.T) {
 	t.Parallel()
+	// In a bubble no time passes between the mark and the look at it.
+	synctest.Test(t, grantedMindsMarkAndTime)
+}
+
+func grantedMindsMarkAndTime(t *testing.T) {
 	b := newBubble(t)
 	now := b.clock.now()
 	r := &request{lease: queueLease}

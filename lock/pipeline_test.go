@@ -130,7 +130,7 @@ func TestPipelineLosesReplies(t *testing.T) {
 	far.Addr = proxy.Addr()
 	rdb := redis.NewClient(far)
 	t.Cleanup(func() { _ = rdb.Close() })
-	c := open(t, rdb, lock.Options{Timeout: 500 * time.Millisecond})
+	c := open(t, rdb, lock.Options{Timeout: time.Second})
 	c.Observe(events.add)
 	pairs(t, c, 16, 2)
 	proxy.DropReplies(true)

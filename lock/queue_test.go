@@ -60,6 +60,7 @@ func TestFirstComeFirstServed(t *testing.T) {
 			}
 		})
 		queued(t, b.rdb, "k", int64(i+1))
+		(&bundle{rdb: b.rdb, client: c}).listening(t) // a lock is handed over only to who listens
 	}
 	mustRelease(t, h)
 	wg.Wait()
@@ -146,10 +147,12 @@ func TestDeadWaitersCostNothing(t *testing.T) {
 			}
 			next := wanting(b.client)
 			queued(t, b.rdb, "k", int64(dead)+1)
-			began := time.Now()
+			b.listening(t) // a lock is handed over only to who listens
 			mustRelease(t, h)
+			released := b.rdb.Time(t.Context()).Val()
 			second := served(t, next)
-			cost := time.Since(began)
+			// By the server's clock: how late this process learns of it is the machine's.
+			cost := time.UnixMicro(second.Fence()).Sub(released)
 			t.Logf("%d dead waiters cost %s", dead, cost)
 			if cost > record.Turn {
 				t.Errorf("took %s, want less than a turn", cost)
@@ -170,15 +173,21 @@ func TestHungWaitersCostATurnEach(t *testing.T) {
 			t.Parallel()
 			b := setup(t, lock.Options{})
 			h := mustAcquire(t, b.client, "k", lease())
-			for i := range hung {
+			words := promise(t, b.rdb, "k", "HUNG0")
+			for i := 1; i < hung; i++ {
 				promise(t, b.rdb, "k", fmt.Sprintf("HUNG%d", i))
 			}
 			next := wanting(b.client)
 			queued(t, b.rdb, "k", int64(hung)+1)
-			began := time.Now()
+			b.listening(t) // else it comes within a second
 			mustRelease(t, h)
 			second := served(t, next)
-			cost := time.Since(began)
+			// By the server's clock, from when the first of them was handed the lock.
+			var first record.Message
+			for first.Kind != record.MessageHand || first.ID != "HUNG0" {
+				first, _ = record.ParseMessage((<-words).Payload)
+			}
+			cost := time.Duration(second.Fence()-first.Fence) * time.Microsecond
 			t.Logf("%d hung waiters cost %s", hung, cost)
 			// What the machine takes to run the live one is on top.
 			least := time.Duration(hung) * record.Turn
@@ -212,7 +221,10 @@ func TestEverybodyYieldsToTheQueue(t *testing.T) {
 	t.Parallel()
 	b := setup(t, lock.Options{})
 	h := mustAcquire(t, b.client, "k", lease())
-	enqueue(t, b.rdb, "k", "HEAD", "far", "-", time.Minute)
+	// Each has a turn before anybody else may come: time enough for a busy machine to try.
+	for i := range 10 {
+		enqueue(t, b.rdb, "k", fmt.Sprintf("HEAD%d", i), "far", "-", time.Minute)
+	}
 	mustRelease(t, h)
 	_, err := b.client.TryAcquire(t.Context(), "k", lease())
 	held, ok := errors.AsType[*lock.HeldError](err)
@@ -222,7 +234,7 @@ func TestEverybodyYieldsToTheQueue(t *testing.T) {
 	if n := exists(t, b.rdb, "k"); n != 0 {
 		t.Error("the lock was taken")
 	}
-	// When the head does not come within its turn, the next one may.
+	// When those before do not come within their turns, the next one may.
 	next := mustAcquire(t, b.client, "k", lease())
 	if m := meta(t, b.rdb, "k"); m.ID != next.ID() || m.Lost != nil {
 		t.Errorf("metadata %+v", m)
@@ -267,7 +279,7 @@ func TestLateHeadKeepsItsPlace(t *testing.T) {
 	queued(t, b.rdb, "k", 2)
 	// Longer than its turn, shorter than its life. Not the replies: what it asked
 	// just before must not be served when the lock is released.
-	proxy.DelayRequests(400 * time.Millisecond)
+	proxy.DelayRequests(1500 * time.Millisecond)
 	// It comes by itself: what a release hands over is lost by a waiter that cannot
 	// confirm it (TestUnconfirmedGrantEndsByItself).
 	withoutHandoff(t, b.rdb, "k", late)

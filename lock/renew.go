@@ -192,7 +192,13 @@ func (h *hold) renew(ctx context.Context, ttl time.Duration, n int, how way) (ef
 		effect, err = classifyError("renew", h.key, err)
 		h.mu.Lock()
 		h.failed++
-		h.lastErr = err
+		// An answer that does not come says nothing of why: what the server refused it with before does.
+		_, refused := errors.AsType[*ServerError](err)
+		if before, was := errors.AsType[*ServerError](h.lastErr); was && !refused {
+			h.lastErr = fmt.Errorf("%w; before that: %w", err, before)
+		} else {
+			h.lastErr = err
+		}
 		h.mu.Unlock()
 		h.emit(EventRenewFailed, took, err)
 		return effect, err

@@ -50,10 +50,10 @@ func calls(t *testing.T, rdb *redis.Client, command string) int {
 func TestRestartWithoutDataIsToldAtOnce(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
-		lease lock.Lease // renewed after 9 to 10 s, or 180 to 200
+		lease lock.Lease // renewed after 180 to 200 s
 		away  int        // attempts to listen that fail meanwhile
 	}{
-		"restarted": {lease(), 0},
+		"restarted": {lock.Lease{TTL: 10 * time.Minute}, 0},
 		"away":      {lock.Lease{TTL: 10 * time.Minute}, 7},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -82,6 +82,7 @@ func TestRestartWithoutDataIsToldAtOnce(t *testing.T) {
 			if n := len(b.events.of(lock.EventRenewed)) + len(b.events.of(lock.EventRenewFailed)); n != 0 {
 				t.Errorf("%d renewals before that: it shows nothing", n)
 			}
+			b.events.wait(t, lock.EventLost, len(held), 10*time.Second) // a loss is told when its context has ended
 			if n := len(b.events.of(lock.EventLost)); n != len(held) {
 				t.Errorf("told of %d losses, want %d", n, len(held))
 			}

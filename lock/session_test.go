@@ -77,7 +77,7 @@ func TestRenewalGoesOnAfterInnerRelease(t *testing.T) {
 	t.Parallel()
 	b := setup(t, lock.Options{})
 	ctx := lock.WithSession(t.Context())
-	outer, err := b.client.Acquire(ctx, "k", lock.Lease{TTL: 600 * time.Millisecond})
+	outer, err := b.client.Acquire(ctx, "k", lock.Lease{TTL: 30 * time.Second, RenewFraction: 0.01})
 	if err != nil {
 		t.Fatal(err)
 	}

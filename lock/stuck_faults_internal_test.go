@@ -1,6 +1,8 @@
 package lock
 
 import (
+	"context"
+	"errors"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -35,6 +37,31 @@ func TestStuckRenewalDoesNotDelayTheLoss(t *testing.T) {
 		}
 		if h.Validity() != 0 || h.Context().Err() == nil {
 			t.Error("the late success has revived the hold")
+		}
+	})
+}
+
+// The last renewal of a lease has little time, and its answer may not come: what the server refused those before it with
+// is told all the same.
+func TestLossTellsOfTheRefusalBeforeATimeout(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBubble(t)
+		b.db.answer = func(s *transport.Script, n int) (any, error) {
+			switch {
+			case s == renewScript && n < 3:
+				return nil, reply("NOPERM no permissions")
+			case s == renewScript:
+				return nil, context.DeadlineExceeded
+			}
+			return nil, nil
+		}
+		h := b.take(t, Lease{TTL: 10 * time.Second})
+		<-h.Context().Done()
+		wantLost(t, h, ReasonExpired)
+		cause := context.Cause(h.Context())
+		if refused, ok := errors.AsType[*ServerError](cause); !ok || refused.Code != CodeDenied || !errors.Is(cause, ErrUnknown) {
+			t.Errorf("cause %v, want the refusal and that the last answer did not come", cause)
 		}
 	})
 }

@@ -189,7 +189,7 @@ func TestClusterFailover(t *testing.T) {
 func TestClusterMasterStaysDead(t *testing.T) {
 	t.Parallel()
 	b := newCluster(t)
-	c := b.open(0, lock.Options{})
+	c := b.open(0, lock.Options{Timeout: time.Second}) // the first lock needs connections
 	take := func(wait time.Duration) error {
 		h, err := c.Acquire(t.Context(), b.locks[0], lock.Lease{TTL: time.Second, Wait: wait})
 		if err != nil {
@@ -197,7 +197,7 @@ func TestClusterMasterStaysDead(t *testing.T) {
 		}
 		return h.Release(t.Context())
 	}
-	if err := take(time.Second); err != nil {
+	if err := take(10 * time.Second); err != nil {
 		t.Fatal(err)
 	}
 	old := b.cluster.NodeOf(b.locks[0])

@@ -3,6 +3,7 @@ package chaos_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -24,16 +25,18 @@ func TestReplyReadTooLate(t *testing.T) {
 	b := newSingle(t)
 	b.locks = b.locks[:1]
 	key := b.locks[0]
-	b.proxy.Delay(250 * time.Millisecond)
+	// Long enough to stop the child meanwhile. Four replies, those to a new connection and to an unknown script among
+	// them, come within the lease.
+	b.proxy.Delay(500 * time.Millisecond)
 	p := b.spawn(func(o *order) {
-		o.Server, o.TTL, o.Timeout = "redis://"+b.proxy.Addr()+"/0", 900*time.Millisecond, 5*time.Second
+		o.Server, o.TTL, o.Timeout = "redis://"+b.proxy.Addr()+"/0", 2700*time.Millisecond, 5*time.Second
 	})
 	testredis.Eventually(t, 20*time.Second, func() bool {
 		return b.admin.Exists(context.Background(), key).Val() == 1
 	}, "the server has taken the lock")
 	p.stop()
 	w := b.worker(0, "second")
-	w.ttl = 2 * time.Second
+	w.ttl = 5 * time.Second
 	var h *lock.Handle
 	var hold lockcheck.Hold
 	testredis.Eventually(t, 20*time.Second, func() bool {
@@ -41,7 +44,9 @@ func TestReplyReadTooLate(t *testing.T) {
 		return h != nil
 	}, "the lock of the stopped child is free")
 	p.cont()
-	testredis.Eventually(t, 20*time.Second, func() bool { return len(b.rec.History().Attempts) > 0 }, "the child's acquire has failed")
+	testredis.Eventually(t, 20*time.Second, func() bool {
+		return slices.ContainsFunc(b.rec.History().Attempts, func(a lockcheck.Attempt) bool { return a.Client != w.name })
+	}, "the child's acquire has failed")
 	for _, one := range b.rec.History().Holds {
 		if one.Client != "second" {
 			t.Errorf("%s, while %s", one, hold)
@@ -141,14 +146,14 @@ func TestShortSleepLosesNothing(t *testing.T) {
 	t.Parallel()
 	b := newSingle(t)
 	c := b.open(0, lock.Options{Timeout: busyTimeout})
-	h, err := c.Acquire(t.Context(), b.locks[0], lock.Lease{TTL: 3 * time.Second})
+	h, err := c.Acquire(t.Context(), b.locks[0], lock.Lease{TTL: 6 * time.Second, RenewFraction: 1.0 / 6})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for range 2 {
 		b.do("DEBUG", "SLEEP", "1.5")
 		before := until(h)
-		testredis.Eventually(t, 3*time.Second, func() bool { return until(h).After(before.Add(100 * time.Millisecond)) },
+		testredis.Eventually(t, 10*time.Second, func() bool { return until(h).After(before.Add(100 * time.Millisecond)) },
 			"the lease is renewed after the sleep")
 	}
 	if err := h.Err(); err != nil {

@@ -122,6 +122,7 @@ func deadWaiters(b *bed, k int, end func(*process)) {
 	last := b.open(0, lock.Options{Timeout: busyTimeout})
 	lease := lock.Lease{TTL: 10 * time.Second}
 	h, waiting := queueOf(b, k, lease)
+	channel := record.InstanceKey(record.DefaultPrefix, last.Instance())
 	key := b.locks[0]
 	type served struct {
 		h   *lock.Handle
@@ -134,6 +135,9 @@ func deadWaiters(b *bed, k int, end func(*process)) {
 		done <- served{h, err, time.Now()}
 	}()
 	waiting(k + 1)
+	testredis.Eventually(t, 20*time.Second, func() bool {
+		return b.admin.PubSubNumSub(t.Context(), channel).Val()[channel] == 1
+	}, "the last one listens: else it comes within a second")
 	for _, p := range b.children {
 		end(p)
 	}

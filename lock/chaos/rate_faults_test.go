@@ -66,14 +66,14 @@ func TestClocksThatRunApart(t *testing.T) {
 	for _, tc := range []struct {
 		rate float64
 		// ttl makes what the clocks are apart at the end of the lease longer than a
-		// busy machine takes to look.
+		// busy machine takes to look, and what is left after a renewal longer than it stands still.
 		ttl time.Duration
 	}{
-		{0.5, time.Second},
-		{1.009, time.Second},
+		{0.5, 3 * time.Second},
+		{1.009, 3 * time.Second},
 		{1.01, 15 * time.Second},
 		{1.05, 15 * time.Second},
-		{2, 4 * time.Second},
+		{2, 8 * time.Second},
 	} {
 		t.Run(fmt.Sprint(tc.rate), func(t *testing.T) {
 			t.Parallel()

@@ -27,7 +27,7 @@ import (
 // lateArg makes the test binary a holder that does not look at its context.
 const lateArg = "fenced-test-late-holder"
 
-const lateTTL = 500 * time.Millisecond
+const lateTTL = 2 * time.Second
 
 // lateHolder takes the lock, says its fence, and on a line of stdin writes to
 // every resource, whatever has become of the lock; then it says how that went.

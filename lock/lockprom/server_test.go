@@ -156,7 +156,7 @@ func TestOnAServer(t *testing.T) {
 func TestServerAway(t *testing.T) {
 	t.Parallel()
 	srv := testredis.Start(t)
-	client := open(t, srv.Client(t), lock.Options{Timeout: 400 * time.Millisecond})
+	client := open(t, srv.Client(t), lock.Options{Timeout: time.Second})
 	reg := register(t, New(client))
 	h := mustAcquire(t, client, "k", lease("jobs"))
 	srv.Pause()

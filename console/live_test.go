@@ -125,8 +125,8 @@ func TestLiveEndsWithTheServer(t *testing.T) {
 func TestLiveOutlivesTheWriteTimeout(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	b.server.streams.every, b.server.streams.beat = 20*time.Millisecond, 20*time.Millisecond
-	srv := &http.Server{Handler: b.server.handler(), ReadTimeout: 100 * time.Millisecond, WriteTimeout: 100 * time.Millisecond}
+	b.server.streams.every, b.server.streams.beat = 200*time.Millisecond, 200*time.Millisecond
+	srv := &http.Server{Handler: b.server.handler(), ReadTimeout: time.Second, WriteTimeout: time.Second}
 	served := make(chan error, 1)
 	go func() { served <- srv.Serve(b.server.listener) }()
 	t.Cleanup(func() { b.server.streams.close(); _ = srv.Close(); <-served })

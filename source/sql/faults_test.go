@@ -44,9 +44,9 @@ func TestTablesThatCannotBeRead(t *testing.T) {
 		},
 		// As slow as 10 million rows without an index.
 		"too slow": {
-			opts: sqlsource.Options{Timeout: 400 * time.Millisecond},
+			opts: sqlsource.Options{Timeout: 3 * time.Second},
 			spoil: `ALTER TABLE app_locks ENABLE ROW LEVEL SECURITY;
-				CREATE POLICY slow ON app_locks USING ((SELECT count(*) FROM pg_sleep(2)) > 0)`,
+				CREATE POLICY slow ON app_locks USING ((SELECT count(*) FROM pg_sleep(60)) > 0)`,
 			reason: "index", repair: "DROP POLICY slow ON app_locks; ALTER TABLE app_locks DISABLE ROW LEVEL SECURITY",
 		},
 		"no right": {
@@ -258,7 +258,10 @@ func TestServerAway(t *testing.T) {
 	server.Pause()
 	away("paused")
 	server.Resume()
-	sweep(t, s)
+	testredis.Eventually(t, 30*time.Second, func() bool {
+		got, err := s.Sweep(t.Context())
+		return err == nil && got.Complete()
+	}, "it is not swept again")
 	server.Kill()
 	away("killed")
 	server.Restart()

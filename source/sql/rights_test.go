@@ -101,7 +101,7 @@ func TestExplain(t *testing.T) {
 	if bad := failed(src.Check(t.Context())); len(bad) != 1 || !strings.Contains(bad[0], "connection refused") {
 		t.Errorf("checks %q", bad)
 	}
-	src = openSource(t, "postgres://no-such-host.invalid/app", sqlsource.Options{Timeout: time.Second})
+	src = openSource(t, "postgres://no-such-host.invalid/app", sqlsource.Options{Timeout: time.Minute}) // a resolver may be slow
 	if bad := failed(src.Check(t.Context())); len(bad) != 1 || !strings.Contains(bad[0], "no-such-host.invalid cannot be resolved") {
 		t.Errorf("checks %q", bad)
 	}

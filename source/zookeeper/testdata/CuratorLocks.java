@@ -47,6 +47,8 @@ final class CuratorLocks {
 
                     public void release() throws Exception {
                         latch.close();
+                        // It deletes its node in the background; a session's requests are answered in their order.
+                        client.checkExists().forPath(path);
                     }
                 };
             }

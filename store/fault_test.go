@@ -72,7 +72,7 @@ func TestServerIsKilledAndComesBack(t *testing.T) {
 func TestServerThatDoesNotAnswer(t *testing.T) {
 	t.Parallel()
 	server := testpg.Start(t)
-	const wait = 400 * time.Millisecond
+	const wait = 2 * time.Second // in which a slow machine creates the schema
 	s := impatient(t, server.DSN(), wait)
 	create(t, s, newRequest("r-1", "lock:a"))
 	server.Pause()
@@ -176,7 +176,7 @@ func TestNoWriteIsHalfDoneWhenTheServerDies(t *testing.T) {
 func TestServerThatTakesNoWrites(t *testing.T) {
 	dsn := testpg.Database(t)
 	t.Parallel()
-	s := impatient(t, dsn, time.Second)
+	s := impatient(t, dsn, 4*time.Second)
 	other := openAt(t, dsn)
 	create(t, s, newRequest("r-1", "lock:a"))
 	hold := make(chan struct{})

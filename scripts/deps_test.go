@@ -6,6 +6,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 )
 
@@ -55,6 +56,9 @@ func (m *machine) has(name, body string) {
 // hasIn gives it a program in a directory of its own.
 func (m *machine) hasIn(dir, name, body string) {
 	m.t.Helper()
+	// A process that another test begins now would have the file open to write for a moment, and it could not be run.
+	syscall.ForkLock.RLock()
+	defer syscall.ForkLock.RUnlock()
 	if err := os.WriteFile(filepath.Join(dir, name), []byte("#!/bin/sh\n"+body+"\n"), 0o700); err != nil {
 		m.t.Fatal(err)
 	}

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/locksteward/locksteward"
 	"github.com/locksteward/locksteward/internal/testkit/testpg"
 	"github.com/locksteward/locksteward/internal/testkit/testredis"
@@ -72,7 +74,7 @@ func TestServerIsKilledAndComesBack(t *testing.T) {
 func TestServerThatDoesNotAnswer(t *testing.T) {
 	t.Parallel()
 	server := testpg.Start(t)
-	const wait = 400 * time.Millisecond
+	const wait = 2 * time.Second // in which a slow machine creates the schema
 	s := impatient(t, server.DSN(), wait)
 	create(t, s, newRequest("r-1", "lock:a"))
 	server.Pause()
@@ -176,23 +178,22 @@ func TestNoWriteIsHalfDoneWhenTheServerDies(t *testing.T) {
 func TestServerThatTakesNoWrites(t *testing.T) {
 	dsn := testpg.Database(t)
 	t.Parallel()
-	s := impatient(t, dsn, time.Second)
-	other := openAt(t, dsn)
+	s := impatient(t, dsn, 4*time.Second)
 	create(t, s, newRequest("r-1", "lock:a"))
-	hold := make(chan struct{})
-	held := make(chan error, 1)
-	go func() {
-		_, err := other.UpdateRequest(context.Background(), "r-1", func(*locksteward.Request) ([]locksteward.Entry, error) {
-			held <- nil
-			<-hold
-			return nil, nil
-		})
-		held <- err
-	}()
-	if err := <-held; err != nil {
+	// A store would lose the lock after 1.5 s, which this may take on a slow machine.
+	other, err := pgx.Connect(t.Context(), dsn)
+	if err != nil {
 		t.Fatal(err)
 	}
-	err := s.AppendEntries(t.Context(), locksteward.Entry{Action: "test"})
+	defer other.Close(context.WithoutCancel(t.Context()))
+	held, err := other.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := held.Exec(t.Context(), store.BeginPostgres); err != nil {
+		t.Fatal(err)
+	}
+	err = s.AppendEntries(t.Context(), locksteward.Entry{Action: "test"})
 	if !errors.Is(err, store.ErrBusy) || !strings.Contains(err.Error(), "pg_stat_activity") {
 		t.Errorf("got %v", err)
 	}
@@ -203,8 +204,7 @@ func TestServerThatTakesNoWrites(t *testing.T) {
 	if _, err := s.GetRequest(t.Context(), "r-1"); err != nil {
 		t.Error(err)
 	}
-	close(hold)
-	if err := <-held; err != nil {
+	if err := held.Commit(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.AppendEntries(t.Context(), locksteward.Entry{Action: "test"}); err != nil {

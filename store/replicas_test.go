@@ -40,7 +40,7 @@ func TestHeartbeat(t *testing.T) {
 				}
 			}
 		}
-		lease, err := s.AcquireLease(ctx, "orders", "a 1", "", time.Second)
+		lease, err := s.AcquireLease(ctx, "orders", "a 1", "", time.Minute)
 		if err != nil {
 			t.Fatal(err)
 		}

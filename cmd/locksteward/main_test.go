@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/url"
 	"os"
@@ -96,7 +95,7 @@ func setupScript(env *testscript.Env) error {
 }
 
 // redisCmd is `redis start NAME [CONFIG LINE]...`, which sets $NAME to the URL of
-// a fresh server, `redis until NAME KEY`, which waits for a key, and
+// a fresh server, `redis until NAME PATTERN`, which waits for a key, and
 // `redis NAME COMMAND [ARG]...`, which runs a command there.
 // Arguments go through Go's unquoting, so that "a\nb" is a name with a newline.
 func redisCmd(ts *testscript.TestScript, neg bool, args []string) {
@@ -114,7 +113,7 @@ func redisCmd(ts *testscript.TestScript, neg bool, args []string) {
 		client := dial(ts, args[1])
 		defer client.Close()
 		for deadline := time.Now().Add(30 * time.Second); ; <-time.After(20 * time.Millisecond) {
-			if n, err := client.Exists(context.Background(), args[2]).Result(); err == nil && n == 1 {
+			if keys, err := client.Keys(context.Background(), args[2]).Result(); err == nil && len(keys) > 0 {
 				return
 			}
 			if time.Now().After(deadline) {
@@ -166,15 +165,14 @@ func scanCmd(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Fatalf("%s is not %s within 30s; last scan: %s", args[3], args[4], raw.String())
 }
 
-// freePortCmd is `freeport NAME`, which sets $NAME to a port that was free.
+// freePortCmd is `freeport NAME`, which sets $NAME to a port that is free, and that nothing else takes before the
+// script's own programs do.
 func freePortCmd(ts *testscript.TestScript, _ bool, args []string) {
 	for _, name := range args {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
+		port, release, err := redisproc.HoldPort()
 		ts.Check(err)
-		_, port, err := net.SplitHostPort(l.Addr().String())
-		ts.Check(err)
-		ts.Check(l.Close())
-		ts.Setenv(name, port)
+		ts.Defer(func() { ts.Check(release()) })
+		ts.Setenv(name, strconv.Itoa(port))
 	}
 }
 

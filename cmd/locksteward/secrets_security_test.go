@@ -11,7 +11,6 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"net"
 	"net/http"
 	"net/http/cookiejar"
 	"net/http/httptest"
@@ -27,6 +26,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/locksteward/locksteward/internal/redisproc"
 	"github.com/locksteward/locksteward/internal/testkit/testredis"
 )
 
@@ -149,12 +149,16 @@ func (b *secretBed) run(token string, args ...string) ([]byte, int) {
 
 func freeAddr(t *testing.T) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	port, release, err := redisproc.HoldPort()
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer l.Close() //nolint:errcheck // Only its number counts.
-	return l.Addr().String()
+	t.Cleanup(func() {
+		if err := release(); err != nil {
+			t.Error(err)
+		}
+	})
+	return fmt.Sprintf("127.0.0.1:%d", port)
 }
 
 // newSecretBed starts it, with a lock of each kind whose token is a canary.

@@ -58,7 +58,8 @@ func newMember(t *testing.T, dsn, name string, work *journal) (m *cluster.Member
 	if err != nil {
 		t.Fatal(err)
 	}
-	m, err = cluster.Open(zap.NewNop(), st, cluster.Config{Name: name, Lease: time.Second}, "test", cluster.Hooks{
+	// A lease of a second ends by itself on a machine that stands still for some heartbeats.
+	m, err = cluster.Open(zap.NewNop(), st, cluster.Config{Name: name, Lease: 3 * time.Second}, "test", cluster.Hooks{
 		Start: func(_ context.Context, duty string) error { work.add("start " + duty); return nil },
 		Stop: func(_ context.Context, duty string, lost bool) {
 			if lost {

@@ -24,6 +24,16 @@ type reservation struct {
 	file *os.File
 }
 
+// HoldPort returns a port of 127.0.0.1 where nobody listens, for a program that is to listen there later. Until
+// release, or the end of this process, no Proc and no other caller of this machine is given it.
+func HoldPort() (port int, release func() error, err error) {
+	r, err := reservePort()
+	if err != nil {
+		return 0, nil, err
+	}
+	return r.port, r.release, nil
+}
+
 // reservePort takes a random port that is reserved by nobody and free now.
 func reservePort() (*reservation, error) {
 	dir := filepath.Join(os.TempDir(), fmt.Sprintf("locksteward-ports-%d", os.Getuid()))

@@ -45,7 +45,8 @@ func TestHold(t *testing.T) {
 func TestHoldTellsOfLoss(t *testing.T) {
 	t.Parallel()
 	srv := testredis.Start(t)
-	err := lockuser.Hold(t.Context(), srv.URL(), "k", lock.Lease{TTL: 100 * time.Millisecond, NoRenew: true})
+	// Long enough for a slow machine to connect and to have the answer in time.
+	err := lockuser.Hold(t.Context(), srv.URL(), "k", lock.Lease{TTL: 3 * time.Second, NoRenew: true})
 	if !errors.Is(err, lock.ErrLost) {
 		t.Errorf("got %v", err)
 	}

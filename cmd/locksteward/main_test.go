@@ -169,7 +169,7 @@ func scanCmd(ts *testscript.TestScript, neg bool, args []string) {
 // script's own programs do.
 func freePortCmd(ts *testscript.TestScript, _ bool, args []string) {
 	for _, name := range args {
-		port, release, err := redisproc.HoldPort()
+		port, release, err := redisproc.ReservePort()
 		ts.Check(err)
 		ts.Defer(func() { ts.Check(release()) })
 		ts.Setenv(name, strconv.Itoa(port))

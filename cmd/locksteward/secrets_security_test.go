@@ -149,7 +149,7 @@ func (b *secretBed) run(token string, args ...string) ([]byte, int) {
 
 func freeAddr(t *testing.T) string {
 	t.Helper()
-	port, release, err := redisproc.HoldPort()
+	port, release, err := redisproc.ReservePort()
 	if err != nil {
 		t.Fatal(err)
 	}

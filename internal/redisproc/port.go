@@ -24,16 +24,6 @@ type reservation struct {
 	file *os.File
 }
 
-// HoldPort returns a port of 127.0.0.1 where nobody listens, for a program that is to listen there later. Until
-// release, or the end of this process, no Proc and no other caller of this machine is given it.
-func HoldPort() (port int, release func() error, err error) {
-	r, err := reservePort()
-	if err != nil {
-		return 0, nil, err
-	}
-	return r.port, r.release, nil
-}
-
 // reservePort takes a random port that is reserved by nobody and free now.
 func reservePort() (*reservation, error) {
 	dir := filepath.Join(os.TempDir(), fmt.Sprintf("locksteward-ports-%d", os.Getuid()))
@@ -49,9 +39,9 @@ func reservePort() (*reservation, error) {
 	return nil, errNoPort
 }
 
-// ReservePort takes a port of the loopback for another server of a test: until release no
-// Proc of this machine takes it, and no outgoing connection, not even while that server is
-// down.
+// ReservePort returns a port of 127.0.0.1 for another server, where nobody listens now. Until release, or
+// the end of this process, no Proc and no other caller on this machine is given it; nor is an outgoing connection,
+// as far as the system takes those from 32768 on.
 func ReservePort() (port int, release func() error, err error) {
 	r, err := reservePort()
 	if err != nil {

@@ -445,43 +445,6 @@ func TestPatternsStayHere(t *testing.T) {
 	}
 }
 
-// monitored notes all commands of a server; the function it returns gives those
-// up to now.
-func monitored(t *testing.T, srv *testredis.Server) func() []string {
-	t.Helper()
-	conn, err := net.Dial("tcp", srv.Addr())
-	must(t, err)
-	_, err = io.WriteString(conn, "MONITOR\r\n")
-	must(t, err)
-	var mu sync.Mutex
-	var seen strings.Builder
-	var group sync.WaitGroup
-	group.Go(func() {
-		buf := make([]byte, 64<<10)
-		for {
-			n, err := conn.Read(buf)
-			mu.Lock()
-			seen.Write(buf[:n])
-			mu.Unlock()
-			if err != nil {
-				return
-			}
-		}
-	})
-	t.Cleanup(func() { _ = conn.Close(); group.Wait() })
-	text := func() string { mu.Lock(); defer mu.Unlock(); return seen.String() }
-	testredis.Eventually(t, 5*time.Second, func() bool { return strings.HasPrefix(text(), "+OK") }, "MONITOR")
-	c := srv.Client(t)
-	return func() []string {
-		t.Helper()
-		// A command that nobody else sends: what came before it is noted when it is.
-		const last = "the last one of the test"
-		must(t, c.Echo(t.Context(), last).Err())
-		testredis.Eventually(t, soon, func() bool { return strings.Contains(text(), last) }, "the last command is seen")
-		return strings.Split(text(), "\r\n")
-	}
-}
-
 // A server that has no room for another client is reported as such, asked again with
 // growing pauses, and read as soon as it has room.
 // fault: 47

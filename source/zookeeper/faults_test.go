@@ -51,7 +51,7 @@ func TestServerAway(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, testzk.Start(t, testzk.Standalone), "/locks/*")
 	proxy := testredis.NewProxy(t, w.server.Addr())
-	s := scan(t, open(t, source.Login{URL: "zookeeper://" + proxy.Addr() + w.root}, zksource.Options{Digest: w.digest, Timeout: time.Second}), "/locks/*")
+	s := scan(t, open(t, source.Login{URL: "zookeeper://" + proxy.Addr() + w.root}, zksource.Options{Digest: w.digest, Timeout: 3 * time.Second}), "/locks/*")
 	w.create(curatorNode("/locks/orders"), "", zk.FlagEphemeralSequential)
 	first, err := s.Sweep(t.Context())
 	if err != nil || len(first.Locks) != 1 {
@@ -205,7 +205,7 @@ func TestEnsemble(t *testing.T) {
 		}
 	})
 	digest := locksteward.NewDigestKey()
-	src := open(t, source.Login{URL: url}, zksource.Options{Digest: digest, Timeout: 2 * time.Second})
+	src := open(t, source.Login{URL: url}, zksource.Options{Digest: digest, Timeout: 5 * time.Second})
 	s := scan(t, src, "/locks/*")
 	create(t, app, "", curatorNode("/locks/orders"), "", zk.FlagEphemeralSequential)
 	first, err := s.Sweep(t.Context())

@@ -138,7 +138,7 @@ func TestReleaseThroughABrokenNetwork(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, testzk.Shared(t), "/locks/*")
 	proxy := testredis.NewProxy(t, w.server.Addr())
-	r, err := zksource.OpenReleaser(source.Login{URL: "zookeeper://" + proxy.Addr() + w.root}, zksource.ReleaserOptions{Digest: w.digest, Timeout: 2 * time.Second})
+	r, err := zksource.OpenReleaser(source.Login{URL: "zookeeper://" + proxy.Addr() + w.root}, zksource.ReleaserOptions{Digest: w.digest, Timeout: 10 * time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -82,7 +82,7 @@ func TestRestartWithoutDataIsToldAtOnce(t *testing.T) {
 			if n := len(b.events.of(lock.EventRenewed)) + len(b.events.of(lock.EventRenewFailed)); n != 0 {
 				t.Errorf("%d renewals before that: it shows nothing", n)
 			}
-			b.events.wait(t, lock.EventLost, len(held), 10*time.Second) // a loss is told when its context has ended
+			b.events.wait(t, lock.EventLost, len(held), 10*time.Second) // the event of a loss comes after the end of its context
 			if n := len(b.events.of(lock.EventLost)); n != len(held) {
 				t.Errorf("told of %d losses, want %d", n, len(held))
 			}

@@ -42,7 +42,7 @@ func TestStuckRenewalDoesNotDelayTheLoss(t *testing.T) {
 }
 
 // The last renewal of a lease has little time, and its answer may not come: what the server refused those before it with
-// is told all the same.
+// stands in the error all the same.
 func TestLossTellsOfTheRefusalBeforeATimeout(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -163,7 +163,7 @@ func metaOf(t *testing.T, rdb *redis.Client) record.Meta {
 }
 
 // awaitRenewal waits until exec has renewed the lock: by then its guard knows the command, which may have begun
-// before the guard was told of it.
+// before the guard knew of it.
 func awaitRenewal(t *testing.T, rdb *redis.Client) {
 	t.Helper()
 	testredis.Eventually(t, 20*time.Second, func() bool { return metaOf(t, rdb).Renewals > 0 }, "not renewed")
